@@ -1,4 +1,4 @@
-"""No database and no event loop in this folder; and how long an example takes says nothing on a busy machine."""
+"""Tests of this folder use no database and no event loop. Hypothesis has no deadline, for busy machines."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a call of `add_job` means: a task, a name or a spec, with a payload and options, becomes one checked spec."""
+"""`add_job` turns a task, a name or a spec, with a payload and options, into one checked spec."""
 
 import gc
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def spec(
 
 
 def test_a_task_with_its_payload() -> None:
-    """With the defaults of the task."""
+    """It has the defaults of the task."""
     assert SENT == spec(send_email, EMAIL)
 
 
@@ -87,7 +87,7 @@ async def count(row: dict[str, Any], dry_run: bool = False) -> None:
     ],
 )
 def test_arguments_by_name_are_not_taken_for_the_first_one(what: Any, payload: dict[str, Any]) -> None:
-    """They would not fit, or, worse, fit: the handler would run with something else than was meant."""
+    """The arguments might fit by accident, and the handler would get wrong values."""
     with pytest.raises(InvalidJob) as caught:
         spec(what, payload)
 
@@ -123,7 +123,7 @@ def test_none_is_a_payload_of_a_task() -> None:
     ],
 )
 def test_a_payload_that_does_not_fit_its_task_is_refused(what: Any, payload: Any, said: str) -> None:
-    """Before the round trip."""
+    """It is refused before the round trip."""
     with pytest.raises(InvalidJob, match=said):
         spec(what, payload)
 
@@ -132,31 +132,31 @@ def test_a_payload_that_does_not_fit_its_task_is_refused(what: Any, payload: Any
 
 
 def test_a_name_with_its_payload() -> None:
-    """Of a client that was given no tasks: any name, any payload, no defaults."""
+    """A client without tasks accepts any name and any payload, and knows no defaults."""
     assert JobSpec(task="send_email", payload='{"to":5}') == spec("send_email", {"to": 5})
 
 
 @pytest.mark.parametrize("payload", [NOTHING, None], ids=["nothing", "none"])
 def test_a_name_without_a_payload(payload: Any) -> None:
-    """By name None is nothing, as null is in SQL."""
+    """By name None means no payload, as null does in SQL."""
     assert JobSpec(task="x", payload="{}") == spec("x", payload)
 
 
 @pytest.mark.parametrize("payload", [0, "", [], False], ids=repr)
 def test_an_empty_payload_is_a_payload(payload: Any) -> None:
-    """Only None and nothing are none."""
+    """Only None or a missing argument means none."""
     assert msgspec.json.encode(payload).decode() == spec("x", payload).payload
 
 
 def test_a_known_name_has_the_defaults_and_the_type_of_its_task() -> None:
-    """Of a client that was given tasks."""
+    """The client was given the tasks."""
     assert SENT == spec("send_email", {"to": "a@b.c", "subject": "none"}, known=[send_email])
     with pytest.raises(InvalidJob, match=r"Expected `str`, got `int` - at `\$.to`"):
         spec("send_email", {"to": 5}, known=[send_email])
 
 
 def test_an_unknown_name_is_refused_where_names_are_known() -> None:
-    """With the nearest one."""
+    """The error suggests the nearest name."""
     with pytest.raises(UnknownTask, match="did you mean 'send_email'"):
         spec("send_emial", {}, known=[send_email])
 
@@ -169,7 +169,7 @@ def test_an_unknown_name_is_taken_where_others_may_know_it() -> None:
 
 @pytest.mark.parametrize("what", [tidy, tidy.job()], ids=["task", "spec"])
 def test_a_task_that_the_client_was_not_given_is_refused(what: Any) -> None:
-    """As its name would be."""
+    """Its name would be refused too."""
     with pytest.raises(UnknownTask):
         spec(what, known=[send_email])
 
@@ -190,15 +190,15 @@ def test_a_name_that_no_job_can_have_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("what", [5, None, b"x", rollup.handler, Email], ids=written)
-def test_what_is_neither_task_nor_name_nor_spec_is_refused(what: Any) -> None:
-    """A function without its decorator, mostly."""
+def test_an_object_that_is_no_task_name_or_spec_is_refused(what: Any) -> None:
+    """It is usually a function without its decorator."""
     with pytest.raises(InvalidJob, match="is the function decorated with @task"):
         spec(what)
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_task_that_was_called_is_told_apart() -> None:
-    """As those of Celery are called for a signature; a handler that began nothing is no reason for a warning either."""
+def test_a_called_task_has_its_own_error() -> None:
+    """Celery tasks are called like this for a signature. The refused coroutine must not cause a warning either."""
     with pytest.raises(InvalidJob, match=r"calling a task does not add a job: write add_job\(task\.job"):
         spec(rollup(day="x"))
     gc.collect()
@@ -208,14 +208,14 @@ def test_a_task_that_was_called_is_told_apart() -> None:
 
 
 def test_a_spec_is_added_as_it_is() -> None:
-    """With the fields and options that it has."""
+    """Its fields and options are kept."""
     job = rollup.job(day="x", dry_run=True).with_options(priority=5)
 
     assert job == spec(job)
 
 
 def test_a_bulk_add_takes_and_refuses_what_single_adds_do() -> None:
-    """In the same order, with the same limits."""
+    """It checks the same limits in the same order."""
     registry = Registry([send_email, tidy])
     jobs: list[Any] = [SENT, tidy, "tidy", tidy.job().with_options(job_key="k")]
     how = {"registry": registry, "strict": True, "max_payload": 32}
@@ -237,13 +237,13 @@ def test_a_bulk_add_takes_and_refuses_what_single_adds_do() -> None:
 
 @pytest.mark.parametrize("one", [rollup, rollup.job("2030-01-31"), "rollup"])
 def test_a_bulk_add_takes_no_single_job(one: Any) -> None:
-    """A sentence, and not what Python says of something that is no list."""
+    """The error is a sentence, not Python's message about an object that is no list."""
     with pytest.raises(TypeError, match="add_jobs takes a list of jobs; add_job adds one"):
         make_specs(one, registry=None, strict=True, max_payload=1000)
 
 
 def test_a_spec_takes_no_payload() -> None:
-    """It has one."""
+    """It has a payload already."""
     with pytest.raises(TypeError, match="a spec already has its payload"):
         spec(rollup.job("x"), {})
 
@@ -273,7 +273,7 @@ def test_a_spec_that_was_made_by_hand_is_checked(job: JobSpec, field: str) -> No
 
 
 def test_an_add_in_any_form_has_the_policy_of_its_task() -> None:
-    """By name if the task is known."""
+    """An add by name has it if the task is known."""
     single = task(singleton=True)(rollup.handler)
     jobs = [spec(single, "x"), spec("rollup", {"day": "x"}, known=[single]), spec(single.job("x"))]
 
@@ -282,7 +282,7 @@ def test_an_add_in_any_form_has_the_policy_of_its_task() -> None:
 
 
 def test_options_about_other_jobs_apply_to_each_form() -> None:
-    """As the other options do."""
+    """They work for tasks, names and specs, like the other options."""
     for what in ((send_email, EMAIL), ("send_email", {}), (rollup.job("x"), NOTHING)):
         job = spec(*what, singleton=True, subject="s", rerun=True, idempotency_key="k")
 
@@ -290,7 +290,7 @@ def test_options_about_other_jobs_apply_to_each_form() -> None:
 
 
 def test_a_rejected_add_becomes_an_error() -> None:
-    """Every other answer passes."""
+    """Every other answer is returned."""
     others = [
         Added(1),
         Added(1, "deduplicated", 1, JobState.ACTIVE),
@@ -309,7 +309,7 @@ def test_a_rejected_add_becomes_an_error() -> None:
 
 @pytest.mark.parametrize("what", [(send_email, EMAIL), ("send_email", {}), (rollup.job("x"), NOTHING)])
 def test_options_apply_to_each_form(what: tuple[Any, Any]) -> None:
-    """They win over the defaults of the task and over those of the spec."""
+    """They override the defaults of the task and those of the spec."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     job = spec(*what, queue="q", run_at=at, max_attempts=1, priority=0, flags=["a"], meta={"a": 1})
 
@@ -324,7 +324,7 @@ def test_options_apply_to_each_form(what: tuple[Any, Any]) -> None:
 
 
 def test_a_parameter_of_the_task_given_as_an_option_is_shown_its_place() -> None:
-    """It is what everybody tries first; "day is missing", when it was given, would help nobody."""
+    """Many users try it first. "day is missing" would not help if day was given."""
     with pytest.raises(TypeError, match=r"no option 'day'.*add_job\(rollup\.job\(day=\.\.\.\)\)"):
         spec(rollup, day="2026-11-20")
 
@@ -340,8 +340,8 @@ def test_a_parameter_of_the_task_given_as_an_option_is_shown_its_place() -> None
         ("prioritty", "did you mean 'priority'"),
     ],
 )
-def test_an_option_of_another_library_names_the_one_that_there_is(option: str, said: str) -> None:
-    """By task, by name, and of a spec."""
+def test_an_option_of_another_library_gets_a_suggestion(option: str, said: str) -> None:
+    """It works for tasks, names and specs."""
     for what in (rollup, "rollup", JobSpec(task="rollup")):
         with pytest.raises(TypeError, match=f"no option '{option}'; {said}"):
             spec(what, **{option: 5})
@@ -354,7 +354,7 @@ async def test_a_spec_that_is_awaited_says_how_to_add_it() -> None:
 
 
 def test_an_option_that_breaks_a_rule_is_refused() -> None:
-    """With its field."""
+    """The error has its field."""
     with pytest.raises(InvalidJob, match="priority is 40000"):
         spec("x", priority=40000)
 
@@ -374,5 +374,5 @@ def test_the_limit_of_the_payload_counts_bytes_in_each_form(what: tuple[Any, Any
 
 
 def test_a_payload_of_exactly_the_limit_passes() -> None:
-    """102 bytes."""
+    """The limit is 102 bytes here."""
     assert 52 == len(spec("x", "ü" * 50, max_payload=102).payload)

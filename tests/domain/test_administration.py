@@ -1,4 +1,4 @@
-"""What administration is given is checked before any round trip, with the codes that SQL raises."""
+"""Arguments of administrative calls are checked before the round trip, with the codes that SQL raises."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -39,7 +39,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("field", "value", "code"), BROKEN)
 def test_a_change_out_of_range_is_refused(field: str, value: Any, code: str) -> None:
-    """By the name of the argument."""
+    """The error has the argument's name."""
     with pytest.raises(InvalidJob) as caught:
         check_change(**(NOTHING | {field: value}))
 
@@ -50,8 +50,8 @@ def test_a_change_out_of_range_is_refused(field: str, value: Any, code: str) -> 
     "given",
     [{}, {"priority": 0}, {"attempts": 0}, {"priority": -32768, "attempts": 32767, "max_attempts": 32767}],
 )
-def test_what_is_in_range_passes(given: dict[str, int]) -> None:
-    """None is unchanged, and 0 is a value."""
+def test_values_in_range_pass(given: dict[str, int]) -> None:
+    """None means unchanged, and 0 is a value."""
     in_2030 = {"run_at": datetime(2030, 1, 1, tzinfo=UTC)}
 
     assert [None, None] == [check_change(**(NOTHING | changed)) for changed in (given, in_2030)]
@@ -59,7 +59,7 @@ def test_what_is_in_range_passes(given: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(("limit", "after"), [(0, 0), (1001, 0), (None, 0), (1, -1), (1, 2**63), (True, 0)])
 def test_a_page_out_of_range_is_refused(limit: Any, after: Any) -> None:
-    """A page of a million jobs would be the memory of the process."""
+    """A page of a million jobs would fill the memory of the process."""
     check_page(1, 0)
     check_page(1000, 2**63 - 1)
     with pytest.raises(InvalidJob):
@@ -67,20 +67,20 @@ def test_a_page_out_of_range_is_refused(limit: Any, after: Any) -> None:
 
 
 def test_a_page_is_refused_by_the_name_that_the_caller_knows() -> None:
-    """Who iterates gives a `page`, and no `limit`."""
+    """Iterators take a `page`, and no `limit`."""
     with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
         check_page(5000, 0, field="page")
 
 
 def test_a_state_that_is_unknown_is_refused() -> None:
-    """With those that there are: a misspelt one must not look like an empty list."""
+    """The error lists the known states. A misspelt one must not look like an empty list."""
     assert JobState.DISCARDED is state_of("discarded")
     with pytest.raises(InvalidJob, match=r"state 'failed' is unknown, expected one of .*; did you mean 'discarded'"):
         state_of("failed")
 
 
 def test_a_cleanup_that_is_unknown_is_refused() -> None:
-    """With those that there are."""
+    """The error lists the known ones."""
     check_cleanup(("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS"))
     with pytest.raises(
         InvalidJob, match="cleanup knows no task 'GC_QUEUES', expected one of DELETE_PERMAFAILED_JOBS, "
@@ -89,7 +89,7 @@ def test_a_cleanup_that_is_unknown_is_refused() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 513, None, 7, "\0"])
-def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
+def test_an_invalid_key_is_refused(key: Any) -> None:
     """Null would be no key, and the function would find nothing."""
     check_key("k" * 512)
     with pytest.raises(InvalidJob) as caught:
@@ -100,7 +100,7 @@ def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
 
 @pytest.mark.parametrize("given", [[1, 2], (1, 2), iter([1, 2]), range(1, 3)])
 def test_ids_of_jobs_are_any_numbers(given: Any) -> None:
-    """In any collection."""
+    """They may be in any collection."""
     assert [1, 2] == job_ids(given)
 
 
@@ -119,8 +119,8 @@ def test_ids_of_jobs_are_any_numbers(given: Any) -> None:
         ([10**30], "got one of more than 64 bits in it"),
     ],
 )
-def test_what_are_no_ids_of_jobs_is_refused(given: Any, said: str) -> None:
-    """Without its value: a job among them would bring its payload into the log."""
+def test_invalid_ids_of_jobs_are_refused(given: Any, said: str) -> None:
+    """The error omits the value: a job among the ids would put its payload into the log."""
     with pytest.raises(InvalidJob) as caught:
         job_ids(given)
 
@@ -129,12 +129,12 @@ def test_what_are_no_ids_of_jobs_is_refused(given: Any, said: str) -> None:
 
 
 def test_ids_of_workers_are_numbers_or_texts() -> None:
-    """As the log names them."""
+    """The log shows them as text."""
     assert ["1", "17"] == worker_ids([1, "17"])
 
 
 @pytest.mark.parametrize("given", ["17", 17, [1.5], [10**30]])
-def test_what_are_no_ids_of_workers_is_refused(given: Any) -> None:
+def test_invalid_ids_of_workers_are_refused(given: Any) -> None:
     """The text "17" is not the workers 1 and 7."""
     with pytest.raises(InvalidJob, match=r"ids must be a list of the ids of workers \(int or str\)"):
         worker_ids(given)
@@ -142,14 +142,14 @@ def test_what_are_no_ids_of_workers_is_refused(given: Any) -> None:
 
 @pytest.mark.parametrize("text", ["\0", "\udcff"])
 def test_the_id_of_a_worker_is_a_text_that_can_be_stored(text: str) -> None:
-    """The driver's error would come from far below."""
+    """The driver's error would be obscure."""
     with pytest.raises(InvalidJob, match=r"ids .* holds a character that PostgreSQL cannot store"):
         worker_ids([text])
 
 
 @pytest.mark.parametrize("given", ["1", True, None, 1.0, 2**63, 10**30])
-def test_what_is_no_id_of_a_job_is_refused(given: Any) -> None:
-    """By the name of the argument."""
+def test_an_invalid_id_of_a_job_is_refused(given: Any) -> None:
+    """The error has the argument's name."""
     with pytest.raises(InvalidJob) as caught:
         check_job_id(given)
 
@@ -167,8 +167,8 @@ def test_what_is_no_id_of_a_job_is_refused(given: Any) -> None:
         (["\udcff"], "'\\udcff' holds a character that PostgreSQL cannot store as text"),
     ],
 )
-def test_what_are_no_names_to_keep_is_refused(given: Any, said: str) -> None:
-    """The text "send_email" would be the tasks s, e, n, d and so on, and the name itself would go."""
+def test_invalid_names_of_tasks_to_keep_are_refused(given: Any, said: str) -> None:
+    """The text "send_email" would mean the tasks s, e, n, d and so on, and the name itself would be removed."""
     with pytest.raises(InvalidJob) as caught:
         kept_tasks(given)
 
@@ -177,7 +177,7 @@ def test_what_are_no_names_to_keep_is_refused(given: Any, said: str) -> None:
 
 
 def test_names_to_keep_are_any_texts() -> None:
-    """In any collection; SQL takes every name."""
+    """Any collection is accepted, and SQL accepts any name."""
     assert (None, [], ["a\n"]) == (kept_tasks(None), kept_tasks(()), kept_tasks(iter(["a\n"])))
 
 
@@ -193,7 +193,7 @@ def test_jobs_are_looked_for_by_texts_that_can_be_stored(field: str, text: Any) 
 
 
 def test_an_error_is_kept_as_far_as_it_can_be_stored() -> None:
-    """As the last error of a job that failed by itself."""
+    """The last error of a failed run is cleaned in the same way."""
     assert (None, "", "a\\x00b\\udcff") == (storable_error(None), storable_error(""), storable_error("a\0b\udcff"))
     with pytest.raises(InvalidJob, match="error must be a str, got 7"):
         storable_error(7)

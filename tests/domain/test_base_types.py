@@ -162,7 +162,7 @@ def test_such_a_value_can_be_meta() -> None:
 
 @pytest.mark.parametrize("number", [Float64(math.nan), Float64(math.inf)], ids=["nan", "inf"])
 def test_nan_of_such_a_class_is_refused_with_its_path(number: float) -> None:
-    """As that of a float."""
+    """A NaN of a plain float is refused too."""
     with pytest.raises(InvalidJob, match=r"holds NaN or Infinity at \$\.a\[1\]"):
         encode({"a": [1.0, number]})
 
@@ -186,7 +186,7 @@ def test_nan_of_such_a_class_is_refused_with_its_path(number: float) -> None:
     ],
     ids=itertools.count(),
 )
-def test_what_cannot_be_written_is_refused_with_its_path(value: Any, path: str, said: str) -> None:
+def test_a_value_without_json_is_refused_with_its_path(value: Any, path: str, said: str) -> None:
     """A payload may be large, and only one of its values wrong."""
     with pytest.raises(InvalidJob) as caught:
         encode(value)

@@ -46,7 +46,7 @@ def in_nfc(value: Any) -> Any:
 
 
 def as_javascript(doubles: Sequence[str]) -> list[str]:
-    """What JSON.stringify makes of doubles, given by their bits."""
+    """Return the texts that JSON.stringify makes of doubles, given by their bits."""
     done = subprocess.run(
         [NODE, "-e", JAVASCRIPT], input=json.dumps(doubles), capture_output=True, text=True, check=True, timeout=50
     )
@@ -55,7 +55,7 @@ def as_javascript(doubles: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize(("text", "expected"), CANONICAL.items(), ids=lambda it: ascii(it)[:40])
 def test_the_canonical_text(text: str, expected: str) -> None:
-    """The samples of RFC 8785, and the corners."""
+    """The table has the samples of RFC 8785, and special cases."""
     assert expected == canonical(text)
 
 
@@ -72,20 +72,20 @@ def test_a_number_is_written_as_ecmascript_writes_it(hexadecimal: str, expected:
 
 
 @pytest.mark.parametrize("hexadecimal", ["7fffffffffffffff", "7ff0000000000000", "fff0000000000000"])
-def test_what_is_no_number_is_refused(hexadecimal: str) -> None:
-    """NaN and the infinities, the errors of the same table."""
+def test_nan_and_infinities_are_refused(hexadecimal: str) -> None:
+    """They are the errors of the RFC's table."""
     with pytest.raises(NotCanonical):
         write(double(hexadecimal), "args")
 
 
 def test_names_are_sorted_by_utf_16_code_units() -> None:
-    """RFC 8785, section 3.2.3: the emoji stands before the ligature, whose code point is the smaller one."""
+    """RFC 8785, section 3.2.3: the emoji comes before the ligature, although its code point is larger."""
     assert RFC_ORDER == list(json.loads(canonical(RFC_NAMES)).values())
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda it: it[:40])
-def test_what_has_no_canonical_text_is_refused(text: str) -> None:
-    """Two values that differ must not get one text, and none may depend on who writes it."""
+def test_a_value_without_canonical_text_is_refused(text: str) -> None:
+    """Different values must have different texts, which do not depend on the writer."""
     with pytest.raises(NotCanonical):
         canonical(text)
 
@@ -93,14 +93,14 @@ def test_what_has_no_canonical_text_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "nul", "NaN", "[1,]", "01", '"\x01"', "'a'", "1 2", "\ufeff1", '"\ud800"'], ids=ascii
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
-    """With a sentence, not with the error of a library."""
+def test_invalid_json_is_refused(text: str) -> None:
+    """The error is a sentence, not that of a library."""
     with pytest.raises(NotCanonical, match="args"):
         canonical(text)
 
 
 def test_a_text_that_is_nested_beyond_the_stack_is_refused() -> None:
-    """Before Python's own limit ends the program's patience."""
+    """It is refused before Python's recursion limit is reached."""
     with pytest.raises(NotCanonical, match="args"):
         canonical("[" * 100_000)
 
@@ -142,13 +142,13 @@ def test_the_message_says_where(text: str, said: str) -> None:
     ids=repr,
 )
 def test_a_value_is_written_as_its_json_text_would_be(value: Any, text: str) -> None:
-    """A str is taken for JSON text: payloads are kept as such."""
+    """A str counts as JSON text, since payloads are stored as text."""
     assert text == write(plain(value), "args")
 
 
 @given(values)
 def test_a_canonical_text_means_the_same_value(text: str) -> None:
-    """Nothing is lost but what NFC and doubles do not tell apart."""
+    """It loses only differences that NFC and doubles cannot represent."""
     try:
         written = canonical(text)
     except NotCanonical:
@@ -205,7 +205,7 @@ def test_random_numbers_are_written_as_node_writes_them() -> None:
 
 @given(floats)
 def test_a_number_comes_back_from_its_text(number: float) -> None:
-    """The shortest digits that do."""
+    """The text has the fewest digits that restore it."""
     assert number == float(write(number, "args"))
 
 

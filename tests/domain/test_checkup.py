@@ -1,4 +1,4 @@
-"""What `doctor` says of what it found."""
+"""The report of `doctor` on its findings."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -41,7 +41,7 @@ PHRASES = {
 
 @pytest.mark.parametrize("holder", PHRASES, ids=lambda holder: holder.kind)
 def test_a_holder_is_named_with_all_that_is_needed_to_find_it(holder: Holder) -> None:
-    """Which process, whose, since when."""
+    """The report has the process, its owner and the time."""
     assert PHRASES[holder] == str(holder)
 
 
@@ -53,7 +53,7 @@ def found(**changed: Any) -> list[tuple[str, str, str]]:
 
 
 def test_a_healthy_store_has_one_finding_a_check() -> None:
-    """Each says what was looked at: silence would look the same as a check that is not there."""
+    """Each finding says what was checked, so that a missing check differs from a passed one."""
     checkup = Checkup(**WELL)
 
     assert [
@@ -110,7 +110,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
     ],
 )
 def test_a_warning_leaves_it_healthy(changed: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    """It may be meant so: a store whose workers are down for the night."""
+    """It may be intended: the workers of a store may be down for the night."""
     assert ([expected], True) == (found(**changed), Checkup(**(WELL | changed)).is_healthy)
 
 
@@ -134,8 +134,8 @@ def test_a_problem_is_not_healthy(changed: dict[str, Any], expected: str) -> Non
 
 
 @pytest.mark.parametrize(("usage", "level"), [(0.009, "ok"), (0.01, "warning"), (0.49, "warning"), (0.5, "problem")])
-def test_a_notification_queue_that_fills_is_told_of(usage: float, level: str) -> None:
-    """When it is full, every NOTIFY of the server fails, also those of other programs."""
+def test_a_notification_queue_that_fills_is_reported(usage: float, level: str) -> None:
+    """When it is full, every NOTIFY on the server fails, even of other programs."""
     (finding,) = [one for one in Checkup(**(WELL | {"notifications": usage})).findings if one.check == "notifications"]
 
     assert (level, f"the server's notification queue is {usage:.1%} full") == (
@@ -144,27 +144,27 @@ def test_a_notification_queue_that_fills_is_told_of(usage: float, level: str) ->
     )
 
 
-def test_a_role_that_sees_only_its_own_is_told_so_beside_what_it_sees() -> None:
-    """Somebody else may hold the horizon longer."""
+def test_a_role_that_sees_only_itself_gets_a_hint_beside_the_findings() -> None:
+    """Another session may hold the horizon for longer."""
     said = [said for *_, said in found(holders=(SLOT,), sees_all=False)]
 
     assert "what other roles do is hidden: grant pg_read_all_stats to see it" == said[1]
 
 
 def test_a_large_table_with_few_dead_rows_for_its_size_is_well() -> None:
-    """A backlog of millions."""
+    """The table has a backlog of millions."""
     assert Checkup(**(WELL | {"dead_rows": (DeadRows("_jobs", 10**7, MANY_DEAD, None),)})).findings[6].level == "ok"
 
 
-def test_dead_rows_that_somebody_keeps_are_not_the_fault_of_vacuum() -> None:
-    """One finding names the culprit, the other says how many."""
+def test_dead_rows_that_a_session_keeps_are_not_the_fault_of_vacuum() -> None:
+    """One finding names the session, the other the number of rows."""
     said = [said for *_, said in found(holders=(SLOT,), dead_rows=(DeadRows("_jobs", 3, MANY_DEAD, None),))]
 
     assert "_jobs has 100,000 dead rows beside 3 live ones; it was never vacuumed" == said[1]
 
 
 def test_of_many_violations_the_first_of_each_law_are_shown() -> None:
-    """A million orphan claims are one thing to know."""
+    """A million orphan claims are one problem."""
     many = tuple(Violation("orphan_claim", number, "is lost") for number in range(MOST_SHOWN + 2))
     said = [said for *_, said in found(violations=(*many, Violation("stale_key_locks", None, "3 key locks")))]
 

@@ -152,7 +152,7 @@ def handler_of(kind: Any) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(("kind", "said"), REFUSED, ids=itertools.count())
 def test_a_constraint_that_msgspec_does_not_know_is_refused(kind: Any, said: str) -> None:
-    """It would be ignored: -5 was a PositiveInt."""
+    """Otherwise it would be ignored: -5 was accepted as a PositiveInt."""
     with pytest.raises(
         TaskError, match=rf"task 't': parameter 'x': {said} would not be checked; use plain types and msgspec\.Meta"
     ):
@@ -189,8 +189,8 @@ def test_metadata_that_constrains_nothing_is_accepted(kind: Any) -> None:
     assert ["x", "y"] == [*task(name="t")(handler_of(kind)).signature._binder.parameters]
 
 
-def test_what_the_context_or_the_return_is_annotated_with_is_no_constraint() -> None:
-    """Neither is read from a payload."""
+def test_annotations_of_the_context_and_of_the_return_value_are_no_constraints() -> None:
+    """Neither is decoded from a payload."""
 
     @task
     async def handler(n: int, ctx: Annotated[Context, annotated_types.Gt(0)]) -> pydantic.PositiveInt:
@@ -199,8 +199,8 @@ def test_what_the_context_or_the_return_is_annotated_with_is_no_constraint() -> 
     assert '{"n":-5}' == handler.job(-5).payload
 
 
-def test_what_meta_says_is_checked() -> None:
-    """This is what to use instead."""
+def test_constraints_of_msgspec_meta_are_checked() -> None:
+    """The error of unknown constraints suggests it."""
 
     @task
     async def handler(n: Annotated[int, msgspec.Meta(gt=0)]) -> None: ...
@@ -222,7 +222,7 @@ def test_a_handler_that_pydantic_calls_checks_its_own_arguments() -> None:
         handler(*args).send(None)
 
 
-def test_what_pydantic_does_not_check_of_an_object_is_refused_below_it_too() -> None:
+def test_constraints_below_an_object_that_pydantic_does_not_check_are_refused() -> None:
     """It does not check objects of the class again."""
 
     @pydantic.validate_call

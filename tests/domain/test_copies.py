@@ -123,7 +123,7 @@ SAMPLES: list[Any] = [
         events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1)],
     ),
 ]
-# Whatever has fields alone is made by their types; an exception without attributes of its own, of a sentence.
+# Structs are made of values of their types; an exception without own attributes is made of a sentence.
 BY_TYPE: dict[Any, Any] = {
     int: 3,
     float: 1.25,
@@ -155,7 +155,7 @@ def sample(kind: Any) -> Any:
     """A value of a type, made of its fields."""
     if issubclass(kind, Exception):
         return kind("no such thing")
-    # Public classes say that they are of `asyncq`, where the names of their annotations are not.
+    # The module of public classes is `asyncq`, which lacks the names of their annotations.
     hints = typing.get_type_hints(kind, localns={**vars(administration), **vars(checkup)})
     return kind(**{name: value_of(hints[name]) for name in kind.__struct_fields__})
 
@@ -196,7 +196,7 @@ def same(given: Any, copied: Any) -> None:
 
 @pytest.mark.parametrize("value", values(), ids=lambda value: type(value).__name__)
 def test_a_public_value_survives_pickle_and_copies(value: Any) -> None:
-    """With its text and its attributes, by every protocol of pickle."""
+    """Text and attributes survive every protocol of pickle."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         same(value, pickle.loads(pickle.dumps(value, protocol)))
     same(value, copy.copy(value))
@@ -244,12 +244,12 @@ def test_a_copy_shares_no_attributes() -> None:
 
 
 def test_a_task_is_pickled_and_copied_deeply_by_its_name() -> None:
-    """As a function is: the same one is found."""
+    """Functions are copied in the same way: the copy is the same object."""
     assert hello is pickle.loads(pickle.dumps(hello))
     assert hello is copy.deepcopy(hello)
 
 
-def test_every_public_class_is_a_value_or_is_said_to_be_none() -> None:
+def test_every_public_class_is_a_value_or_listed_as_none() -> None:
     """A new public name needs a value in this test."""
     kinds = {name: kind for name, kind in public().items() if inspect.isclass(kind)}
     tried = {type(value) for value in values()}

@@ -1,4 +1,4 @@
-"""What an add asks about other jobs; tests/sql/test_dedupe.py compares it with SQL."""
+"""The rules of an add about other jobs; tests/sql/test_dedupe.py compares them with SQL."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -15,18 +15,18 @@ from tests.support.vectors import PAGE_DIGEST
 
 
 def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any]:
-    """What an add with these options asks."""
+    """The rules that an add with these options sends."""
     text = extra(JobSpec(task=task, payload=payload).with_options(**options))
     assert text is not None
     return json.loads(text)
 
 
-def test_who_asks_nothing_sends_nothing() -> None:
+def test_an_add_without_rules_sends_nothing() -> None:
     """Such a job costs nothing."""
     assert extra(JobSpec(task="t", payload="[1]", queue="q", run_at=datetime.now(UTC))) is None
 
 
-def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
+def test_a_policy_has_its_key_and_the_states_that_conflict() -> None:
     """The payload is the JSON text as it will be stored."""
     policy = UniquePolicy(
         keys=["type", "queue", "args"], args_keys=["user_id"], period=timedelta(hours=1), on_conflict="ignore"
@@ -38,7 +38,7 @@ def test_a_policy_has_its_key_and_says_whom_the_job_looks_at() -> None:
 
 
 def test_states_that_are_not_the_default_are_sent() -> None:
-    """What is left out means the default."""
+    """A member that is left out means the default."""
     assert ["completed"] == asked(unique=UniquePolicy(states=["completed"]))["states"]
 
 
@@ -51,7 +51,7 @@ def test_meta_counts_when_the_policy_names_it() -> None:
 
 
 def test_a_job_without_a_key_under_its_policy_is_refused() -> None:
-    """Before the round trip."""
+    """It is refused before the round trip."""
     with pytest.raises(InvalidJob) as caught:
         asked(unique={"args_keys": ["x"]})
 
@@ -59,7 +59,7 @@ def test_a_job_without_a_key_under_its_policy_is_refused() -> None:
 
 
 def test_a_singleton_is_a_policy_that_ignores() -> None:
-    """With the five states in which a job has yet to end, which are not sent, being the default."""
+    """Its states are the five in which a job has not ended. They are the default, so they are not sent."""
     assert DEFAULT_STATES == SINGLETON.states
     assert {"unique_key": rf"\x{singleton_key('t', 's')}", "on_conflict": "ignore"} == asked(
         singleton=True, subject="s", payload='{"any": 1}'
@@ -67,7 +67,7 @@ def test_a_singleton_is_a_policy_that_ignores() -> None:
 
 
 def test_the_key_of_a_singleton_without_a_subject_is_that_of_the_default_policy() -> None:
-    """So an add with such a policy can replace the singleton that waits."""
+    """An add with such a policy can then replace the waiting singleton."""
     assert UniquePolicy().key(type="t") == singleton_key("t")
 
 
@@ -78,19 +78,19 @@ def test_no_policy_has_the_key_of_a_singleton_with_a_subject() -> None:
     assert 5 == len(keys)
 
 
-def test_who_forces_has_the_key_and_looks_at_nobody() -> None:
-    """Later adds see the job."""
+def test_a_forced_job_has_the_key_and_ignores_conflicts() -> None:
+    """Later adds find the job by its key."""
     assert asked(singleton=True) | {"on_conflict": "add"} == asked(singleton=True, force=True)
     assert asked(unique={}) | {"on_conflict": "add", "job_key": "k"} == asked(unique={}, force=True, job_key="k")
 
 
-def test_who_reruns_says_so() -> None:
-    """Beside what the policy says."""
+def test_an_add_with_rerun_sends_it() -> None:
+    """The policy is sent as well."""
     assert asked(singleton=True) | {"rerun": True} == asked(singleton=True, rerun=True)
 
 
 def test_an_idempotency_key_goes_with_its_window() -> None:
-    """In seconds, with a fraction if need be; a day by default."""
+    """The window is in seconds, possibly with a fraction; the default is a day."""
     spec = JobSpec(task="t", idempotency_key="k")
 
     assert {"idempotency_key": "k", "window_s": 86400.0} == json.loads(extra(spec) or "")
@@ -98,7 +98,7 @@ def test_an_idempotency_key_goes_with_its_window() -> None:
 
 
 def test_the_options_of_sql_say_the_same() -> None:
-    """For a role that cannot call the function that takes questions."""
+    """A role that may only call enqueue needs them."""
     policy = UniquePolicy(keys=["args"], period="PT1H")
     full = JobSpec(task="t").with_options(meta={"m": 1}, unique=policy, force=True, idempotency_key="k")
     single = JobSpec(task="t").with_options(singleton=True, subject="s", rerun=True)

@@ -17,8 +17,8 @@ def test_a_duration_is_months_days_and_microseconds(text: str, parts: tuple[int,
 
 
 @pytest.mark.parametrize("text", BAD_PERIODS, ids=ascii)
-def test_what_is_no_duration_or_too_long_is_refused(text: str) -> None:
-    """A period that is read in another way than it was meant lets duplicates in, or keeps jobs out for a century."""
+def test_an_invalid_or_too_long_duration_is_refused(text: str) -> None:
+    """A misread period would let duplicates in, or keep jobs out for a century."""
     with pytest.raises(ValueError, match=r"is not an ISO 8601 duration|is longer than 36600 days"):
         parse_duration(text)
 
@@ -38,8 +38,8 @@ def test_what_is_no_duration_or_too_long_is_refused(text: str) -> None:
     ],
     ids=str,
 )
-def test_a_timedelta_is_written_without_what_is_nothing(delta: timedelta, expected: str) -> None:
-    """The text goes to the database, and people read it there."""
+def test_a_timedelta_is_written_without_zero_parts(delta: timedelta, expected: str) -> None:
+    """The text is stored in the database, where people read it."""
     assert expected == write_duration(delta)
 
 
@@ -71,12 +71,12 @@ def test_a_timedelta_comes_back_from_its_text(delta: timedelta) -> None:
     ],
 )
 def test_months_are_added_first_and_by_the_calendar_of_utc(period: str, start: str, expected: str) -> None:
-    """As PostgreSQL adds an interval: at most to the last day of the month, then the rest."""
+    """PostgreSQL adds intervals like this: months first, at most to the last day, then the rest."""
     assert expected == parse_duration(period).after(datetime.fromisoformat(start)).isoformat()
 
 
 def test_the_result_is_in_utc() -> None:
-    """Whatever zone the start was given in, so that it can be compared without a look at it."""
+    """The result can be compared without a look at the zone of the start."""
     start = datetime(2024, 5, 1, 1, tzinfo=timezone(timedelta(hours=2)))
 
     assert (datetime(2024, 5, 1, 23, tzinfo=UTC), UTC) == (

@@ -1,4 +1,4 @@
-"""The tree of errors, what they say, and delays as the signals of a handler take them."""
+"""The tree of errors, their messages, and the delays that a handler's signals accept."""
 
 import inspect
 import math
@@ -26,7 +26,7 @@ Tree = dict[str, str]
 
 
 def drawn_tree() -> Tree:
-    """Each error of the drawing, with the one that it hangs from."""
+    """Each error of the drawing, with its parent."""
     tree: Tree = {}
     path: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
@@ -46,12 +46,12 @@ def real_tree() -> Tree:
 
 
 def test_the_drawn_tree_is_that_of_the_classes() -> None:
-    """Whoever writes an `except` looks at the drawing."""
+    """Authors of an `except` rely on the drawing."""
     assert real_tree() == drawn_tree()
 
 
 def test_the_drawing_says_of_each_error_what_to_do_about_it() -> None:
-    """A class exists because it asks for another decision; one without a word asks for none."""
+    """A class exists only if it needs its own reaction."""
     branches = [line for line in (errors.__doc__ or "").splitlines() if "─" in line]
 
     assert [] == [line for line in branches if not re.search(r"─ [A-Z]\w+ +\w.{10,}", line)]
@@ -64,7 +64,7 @@ def test_a_signal_of_a_handler_is_no_error_of_ours(signal: Exception) -> None:
     assert not isinstance(signal, AsyncqError)
 
 
-def test_an_invalid_job_carries_what_is_wrong_as_data() -> None:
+def test_an_invalid_job_carries_its_fault_as_data() -> None:
     """A form shows the error at its field, without reading sentences."""
     error = InvalidJob("too long", code="GWBID", field="identifier", limit=128, length=129)
 
@@ -78,7 +78,7 @@ def test_an_invalid_job_carries_what_is_wrong_as_data() -> None:
 
 
 def test_an_unknown_task_names_the_nearest_one() -> None:
-    """It is a slip of the keyboard nearly always."""
+    """An unknown name is nearly always a typo."""
     error = UnknownTask("send_emial", "send_email")
 
     assert "no task is called 'send_emial'; did you mean 'send_email'?" == str(error)
@@ -90,21 +90,21 @@ def test_an_unknown_task_without_a_near_one_guesses_nothing() -> None:
     assert "no task is called 'x'" == str(UnknownTask("x", None))
 
 
-def test_a_missing_job_says_which_one() -> None:
+def test_the_error_for_a_missing_job_names_it() -> None:
     """Its id is in the message and in the data."""
     error = JobNotFound(7)
 
     assert ("there is no job 7: it never existed, or it ended and was removed", 7) == (str(error), error.job_id)
 
 
-def test_an_unavailable_store_has_sent_nothing_unless_it_says_otherwise() -> None:
-    """The careful answer, `unknown`, is given where a statement was on its way."""
+def test_an_unavailable_store_has_sent_nothing_unless_its_outcome_differs() -> None:
+    """The cautious outcome `unknown` is given if a statement was in flight."""
     assert "not_sent" == StoreUnavailable("gone").outcome
     assert "unknown" == StoreUnavailable("gone", outcome="unknown").outcome
 
 
 def test_a_store_error_keeps_the_code_of_the_server() -> None:
-    """Those who know PostgreSQL look that up first."""
+    """Users who know PostgreSQL look it up first."""
     assert ("23505", None) == (StoreError("no", sqlstate="23505").sqlstate, StoreError("no").sqlstate)
 
 
@@ -120,7 +120,7 @@ def test_a_store_error_keeps_the_code_of_the_server() -> None:
     ],
 )
 def test_a_delay_is_a_timedelta_or_seconds(delay: timedelta | float, expected: float) -> None:
-    """Both are read as seconds, and a century is the end of it."""
+    """Both become seconds, at most a century."""
     assert expected == seconds(delay)
 
 
@@ -129,7 +129,7 @@ def test_a_delay_is_a_timedelta_or_seconds(delay: timedelta | float, expected: f
     [-1, -0.001, timedelta(seconds=-1), math.nan, math.inf, 4e9, True, "5", None, 5j],
     ids=repr,
 )
-def test_what_is_no_delay_is_refused(delay: object) -> None:
+def test_an_invalid_delay_is_refused(delay: object) -> None:
     """NaN would be written to the database as it is; True is a slip, not a second."""
     with pytest.raises(ConfigurationError, match="a delay"):
         seconds(delay)
@@ -137,7 +137,7 @@ def test_what_is_no_delay_is_refused(delay: object) -> None:
 
 @pytest.mark.parametrize("signal", [RetryAfter, Snooze])
 def test_a_signal_with_an_impossible_delay_is_an_error_in_the_handler(signal: type[RetryAfter | Snooze]) -> None:
-    """There, with the line that is wrong in the traceback; not when the result is to be written."""
+    """The error appears in the handler, with the wrong line in the traceback, not when the result is written."""
     with pytest.raises(ConfigurationError, match="between 0 and"):
         signal(-5)
 

@@ -14,8 +14,8 @@ from tests.support.ids import written
 CLAIM = Claim(7, 1, None, 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 
 
-def test_an_observer_is_told_through_its_function() -> None:
-    """With the event itself."""
+def test_an_observer_is_called_with_each_event() -> None:
+    """It gets the event itself."""
     told: list[Event] = []
     event = UnknownTasks(names=("x",))
 
@@ -24,8 +24,8 @@ def test_an_observer_is_told_through_its_function() -> None:
     assert [event] == told
 
 
-def test_an_observer_wants_what_it_asked_for() -> None:
-    """Events of every job are built only if somebody wants them."""
+def test_an_observer_wants_the_requested_events() -> None:
+    """Events of each job are built only if an observer wants them."""
 
     @observer(JobDiscarded, UnknownTasks)
     def watch(event: Any) -> None: ...
@@ -34,7 +34,7 @@ def test_an_observer_wants_what_it_asked_for() -> None:
 
 
 def test_an_observer_that_asks_for_nothing_wants_everything() -> None:
-    """The base class stands for all below it."""
+    """The base class includes all events."""
 
     @observer()
     def watch(event: Any) -> None: ...
@@ -64,14 +64,14 @@ def test_an_object_with_wants_is_an_observer() -> None:
 
 
 @pytest.mark.parametrize("want", [lambda event: None, "JobDiscarded", int, JobDiscarded.__mro__[-1]], ids=written)
-def test_what_is_no_type_of_event_is_refused(want: Any) -> None:
-    """`@observer` without parentheses would make an observer that is never told anything."""
+def test_an_object_that_is_no_type_of_event_is_refused(want: Any) -> None:
+    """`@observer` without parentheses would make an observer that receives nothing."""
     with pytest.raises(ConfigurationError, match=r"for all events write @observer\(\)"):
         observer(want)
 
 
 def test_an_event_of_a_job_knows_its_id() -> None:
-    """The claim holds everything else."""
+    """The claim has all other fields."""
     assert 7 == JobCompleted(claim=CLAIM, task="t", attempt=1, duration_s=0.5).job_id
 
 

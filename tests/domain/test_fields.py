@@ -67,7 +67,7 @@ async def tidy() -> None:
 
 @task
 async def clean_up(ctx: Context) -> None:
-    """The context, which may look at the payload."""
+    """The context, which may read the payload."""
 
 
 TASKS = Registry([rollup, send_email, import_row, tidy, clean_up])
@@ -120,7 +120,7 @@ def test_a_field_that_no_parameter_takes_is_refused(args: tuple[Any, ...], said:
     assert said in refusal(*args)
 
 
-def test_a_handler_that_adds_a_job_of_its_worker_is_told_too() -> None:
+def test_a_handler_that_adds_a_job_with_an_unknown_field_gets_the_error_too() -> None:
     """The worker knows the signature, even if it takes any name."""
     assert "did you mean 'dry_run'?" in refusal("rollup", {"dryrun": True}, strict=False)
 
@@ -146,7 +146,7 @@ def test_a_known_field_passes(args: tuple[Any, ...], payload: str) -> None:
 
 
 def test_nothing_is_known_of_a_task_that_the_client_was_not_given() -> None:
-    """Its signature may be anywhere."""
+    """The client does not know its signature."""
     assert '{"dryrun":true}' == add("rollup", {"dryrun": True}, registry=None).payload
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_known_of_a_task_that_the_client_was_not_given() -> None:
     ids=written,
 )
 def test_the_fields_of_every_kind_of_object_are_known(kind: Any, given: dict[str, Any], unknown: str) -> None:
-    """As JSON has them: renamed, with the tag of a struct."""
+    """Fields have their JSON names: renamed ones, and the tag of a struct."""
 
     async def handler(x: Any) -> None: ...
 
@@ -178,7 +178,7 @@ def test_the_fields_of_every_kind_of_object_are_known(kind: Any, given: dict[str
 
 @pytest.mark.parametrize("kind", [dict[str, Any] | None, Any, dict[str, int], msgspec.Raw, object], ids=written)
 def test_a_type_that_takes_any_object_has_any_field(kind: Any) -> None:
-    """There is nothing to misspell."""
+    """No field can be misspelt."""
 
     async def handler(x: Any) -> None: ...
 
@@ -210,7 +210,7 @@ def test_a_payload_that_is_an_array_has_no_fields() -> None:
     ids=written,
 )
 def test_a_call_with_a_misspelt_parameter_names_it(kwargs: dict[str, Any], said: str) -> None:
-    """And not the one that is missing because of it."""
+    """The error does not name the parameter that is missing as a result."""
 
     @task
     async def rollup(day: str, *, dry_run: bool = False, ctx: Context | None = None) -> None: ...
@@ -231,7 +231,7 @@ def test_a_whole_payload_by_a_misspelt_name_names_it() -> None:
 
 
 def test_an_own_recurring_job_of_a_task_is_checked_at_import() -> None:
-    """Its payload would be misread each day."""
+    """Its payload would be misread in each slot."""
     with pytest.raises(TaskError, match="there is no field 'dryrun'; did you mean 'dry_run'"):
 
         @task(cron="0 4 * * * {dryrun: true}")
@@ -249,7 +249,7 @@ def test_an_own_recurring_job_of_a_task_is_checked_at_import() -> None:
     ids=["text", "item by name", "item", "no parameters"],
 )
 def test_a_crontab_is_checked_against_the_tasks_of_its_worker(crontab: Any) -> None:
-    """When the worker is made."""
+    """It is checked when the worker is made."""
     with pytest.raises(InvalidCrontab, match=r"there is no field '(dryrun|x)'") as caught:
         gather(crontab, TASKS)
 
@@ -257,7 +257,7 @@ def test_a_crontab_is_checked_against_the_tasks_of_its_worker(crontab: Any) -> N
 
 
 def test_a_recurring_job_without_its_field_names_the_misspelt_one() -> None:
-    """Not only the missing one."""
+    """The error does not only name the missing one."""
 
     @task
     async def rollup(day: str) -> None: ...
@@ -274,14 +274,14 @@ def test_a_known_field_of_a_crontab_passes() -> None:
 
 
 def test_a_stored_item_with_an_unknown_field_is_scheduled() -> None:
-    """Another release stored it, or will read the field: running is lenient."""
+    """Another release stored it, or will read the field, so runs are lenient."""
     item = item_of("i", '{"task": "rollup", "expression": "0 4 * * *", "payload": {"dryrun": true}}', TASKS)
 
     assert {"dryrun"} == {*item.members}
 
 
 def test_a_worker_ignores_an_unknown_field() -> None:
-    """The job may come from a release that knows it."""
+    """The job may come from a release that has the field."""
     args, _ = rollup.signature.decode('{"dryrun": true, "day": "x"}', Context())
 
     assert ("x", False) == args[:2]

@@ -1,7 +1,7 @@
-"""The parsers, on texts that nobody would write: each returns, or raises its own error.
+"""The parsers on odd texts: each returns, or raises its own error.
 
-What is almost right finds more than noise: known texts are cut, doubled and mixed.
-HYPOTHESIS_PROFILE=soak tries many more.
+Nearly valid texts find more than noise: known texts are cut, doubled and mixed. HYPOTHESIS_PROFILE=soak tries many
+more.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def texts(kind: str) -> st.SearchStrategy[str]:
 
 
 def is_parsed_or_refused(parse: Callable[[Any], Any], error: type[Exception], text: Any) -> bool:
-    """Parse; any error but its own fails the test, and so does one without words."""
+    """Parse; any error but the parser's own fails the test, and so does one without a message."""
     try:
         parse(text)
     except error as refusal:
@@ -74,7 +74,7 @@ def test_a_crontab_is_parsed_or_refused_with_its_problems(text: str, dialect: An
 
 @given(texts("crontab"))
 def test_the_crontab_of_a_task_is_parsed_or_refused(text: str) -> None:
-    """It stands in a decorator."""
+    """It is written in a decorator."""
 
     @task
     async def t() -> None: ...
@@ -97,13 +97,13 @@ def test_the_crontab_of_a_task_is_parsed_or_refused(text: str) -> None:
 )
 @given(data=st.data())
 def test_a_word_is_parsed_or_refused(kind: str, parse: Callable[[str], Any], error: type[Exception], data: Any) -> None:
-    """From a command line, a crontab or a database."""
+    """It comes from a command line, a crontab or a database."""
     assert is_parsed_or_refused(parse, error, data.draw(texts(kind)))
 
 
 @given(texts("duration"))
-def test_a_duration_that_was_parsed_leads_to_a_time(text: str) -> None:
-    """One that overflows later would fail where nobody expects it."""
+def test_a_parsed_duration_gives_a_time(text: str) -> None:
+    """A duration that overflows later would fail at an unexpected place."""
     try:
         found = parse_duration(text)
     except ValueError:
@@ -122,14 +122,14 @@ def test_a_duration_that_was_parsed_leads_to_a_time(text: str) -> None:
     st.sampled_from([None, *UniquePolicy.__struct_fields__]),
 )
 def test_a_policy_is_taken_or_refused(value: Any, member: str | None) -> None:
-    """It comes as JSON, from SQL and from other languages."""
+    """It arrives as JSON, from SQL and other languages."""
     policy = value if member is None else {member: value}
     assert is_parsed_or_refused(UniquePolicy.parse, InvalidJob, policy)
 
 
 @given(texts("dsn"))
-def test_where_a_dsn_leads_is_said_without_its_password(text: str) -> None:
-    """The sentence stands in logs and error messages."""
+def test_the_target_of_a_dsn_is_shown_without_its_password(text: str) -> None:
+    """The text appears in logs and error messages."""
     said = target(text)
 
     assert "secret" not in said

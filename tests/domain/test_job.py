@@ -30,7 +30,7 @@ def spec(**fields: Any) -> JobSpec:
 
 
 def refusal(job: JobSpec) -> InvalidJob:
-    """What the check says of it."""
+    """The error of the check of a job."""
     with pytest.raises(InvalidJob) as caught:
         check(job)
     return caught.value
@@ -60,8 +60,8 @@ def refusal(job: JobSpec) -> InvalidJob:
     ],
     ids=str,
 )
-def test_what_lies_within_the_limits_passes(job: JobSpec) -> None:
-    """A limit is the last value that works."""
+def test_values_within_the_limits_pass(job: JobSpec) -> None:
+    """A limit is the last valid value."""
     assert check(job) is None
 
 
@@ -81,7 +81,7 @@ def test_what_lies_within_the_limits_passes(job: JobSpec) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_breaks_a_limit_is_refused_with_the_limit(
+def test_a_value_beyond_a_limit_is_refused_with_the_limit(
     job: JobSpec, code: str, field: str, limit: int, length: int
 ) -> None:
     """The message names the limit and the length too; the data is for programs."""
@@ -128,7 +128,7 @@ def test_what_breaks_a_limit_is_refused_with_the_limit(
     ],
     ids=lambda value: ascii(value)[:60],
 )
-def test_what_no_job_can_have_is_refused_before_the_round_trip(job: JobSpec, code: str, field: str) -> None:
+def test_an_impossible_value_is_refused_before_the_round_trip(job: JobSpec, code: str, field: str) -> None:
     """In PostgreSQL the same error would abort the caller's transaction."""
     error = refusal(job)
 
@@ -136,29 +136,29 @@ def test_what_no_job_can_have_is_refused_before_the_round_trip(job: JobSpec, cod
 
 
 def test_an_unknown_job_key_mode_is_refused_without_a_key() -> None:
-    """It is a slip whichever way; the message lists what there is."""
+    """It is always a mistake. The message lists the known ones."""
     error = refusal(spec(job_key_mode="keep"))
 
     assert "job_key_mode 'keep' is unknown, expected one of 'replace', 'preserve_run_at', 'unsafe_dedupe'" == str(error)
 
 
 def test_a_naive_time_is_refused_with_the_way_out() -> None:
-    """Whose nine o'clock it is nobody knows; a guess runs the job at the wrong hour."""
+    """Its time zone is unknown, and a guess would run the job at a wrong hour."""
     error = refusal(spec(run_at=datetime(2026, 1, 1)))  # noqa: DTZ001 - that is the point
 
     assert "datetime.now(timezone.utc)" in str(error)
 
 
-def test_the_first_broken_rule_is_told() -> None:
-    """In the order of the arguments, as SQL does."""
+def test_the_first_broken_rule_is_reported() -> None:
+    """The rules have the order of the arguments, as in SQL."""
     assert "GWBID" == refusal(spec(task="x" * 129, queue="q" * 129, max_attempts=0)).code
 
 
 # with_options
 
 
-def test_with_options_changes_what_was_given() -> None:
-    """And nothing else: the payload stays."""
+def test_with_options_changes_only_the_given_options() -> None:
+    """The payload and other options stay."""
     changed = spec(payload="[1]", queue="a").with_options(
         queue="b", run_at=NOW, max_attempts=3, priority=-1, flags=["y", "x", "y"], meta={"a": 1}
     )
@@ -178,12 +178,12 @@ def test_with_options_leaves_the_spec_as_it_was() -> None:
 
 
 def test_none_leaves_an_option_as_it_is() -> None:
-    """None is `not given`."""
+    """None means `not given`."""
     assert spec(priority=5, queue="q") == spec(priority=5, queue="q").with_options(priority=None, queue=None)
 
 
 def test_zero_is_a_priority() -> None:
-    """None and 0 are different things: 0 overrides the task's default."""
+    """Zero overrides the task's default; None does not."""
     assert 0 == spec(priority=5).with_options(priority=0).priority
 
 
@@ -219,13 +219,13 @@ def test_meta_is_an_object_that_json_can_hold(meta: Any) -> None:
 
 
 def test_an_option_that_does_not_exist_is_named() -> None:
-    """With those that do: `queue_name` is the word in SQL."""
+    """The error lists the known options: SQL, for example, has `queue_name`."""
     with pytest.raises(TypeError, match=r"no option 'queue_name'; queue= runs"):
         spec().with_options(queue_name="q")
 
 
 @pytest.mark.parametrize("given", [timedelta(minutes=5), 300, "2030-01-01"])
-def test_a_run_at_that_is_no_datetime_says_what_it_has_to_be(given: Any) -> None:
+def test_the_error_for_a_run_at_that_is_no_datetime_names_the_expected_type(given: Any) -> None:
     """Other queues accept a span."""
     with pytest.raises(InvalidJob, match="run_at must be a datetime with a time zone, got") as caught:
         spec().with_options(run_at=given)
@@ -240,7 +240,7 @@ def test_the_payload_is_no_option() -> None:
 
 
 def test_with_options_checks_the_limits() -> None:
-    """At once, where the line of the caller is in the traceback."""
+    """They are checked at the call, which is then in the traceback."""
     with pytest.raises(InvalidJob, match="max_attempts is 0"):
         spec().with_options(max_attempts=0)
 
@@ -255,7 +255,7 @@ def test_the_options_are_those_that_type_checkers_know() -> None:
 
 
 def test_the_states_are_the_eight_of_the_open_job_spec() -> None:
-    """And no other, in Python, SQL, CLI and JSON."""
+    """Python, SQL, the command line and JSON have the same states."""
     assert [
         "scheduled",
         "available",
@@ -269,12 +269,12 @@ def test_the_states_are_the_eight_of_the_open_job_spec() -> None:
 
 
 def test_the_key_modes_are_those_of_graphile_worker() -> None:
-    """So that SQL that was written for it goes on working."""
+    """SQL that was written for graphile-worker still works."""
     assert ["replace", "preserve_run_at", "unsafe_dedupe"] == [str(mode) for mode in JobKeyMode]
 
 
 def test_the_order_of_running_is_priority_then_time_then_id() -> None:
-    """First in, first out among equals."""
+    """Equal jobs run first in, first out."""
 
     def claim(job_id: int, priority: int, run_at: datetime) -> Claim:
         return Claim(job_id, 1, None, 1, 0, 25, 0, priority, 0, moment_of(run_at), 0, 0, None, None, "{}", None, None)
@@ -285,12 +285,12 @@ def test_the_order_of_running_is_priority_then_time_then_id() -> None:
     assert [5, 2, 3, 4, 1] == [job.id for job in sorted(jobs, key=lambda job: job.place)]
 
 
-# What is said about other jobs
+# Rules about other jobs
 
 
 @pytest.mark.parametrize(("options", "has_job_key"), RIGHT, ids=str)
 def test_options_about_other_jobs_are_taken(options: dict[str, Any], has_job_key: bool) -> None:
-    """By themselves, and beside a job key where that makes sense; taken twice they are the same."""
+    """They work alone, and with a job key where both make sense. Repeated options are idempotent."""
     spec = JobSpec(task="t", job_key="k" if has_job_key else None).with_options(**options)
 
     assert spec == spec.with_options() == spec.with_options(**options)
@@ -300,7 +300,7 @@ def test_options_about_other_jobs_are_taken(options: dict[str, Any], has_job_key
 def test_options_about_other_jobs_that_break_a_rule_are_refused(
     options: dict[str, Any], has_job_key: bool, code: str, field: str
 ) -> None:
-    """Two answers to one question, or an answer to none; what depends on the payload is refused when it is there."""
+    """They contradict each other, or lack their base. Rules that depend on the payload are checked with it."""
     spec = JobSpec(task="t", job_key="k" if has_job_key else None)
     with pytest.raises(InvalidJob) as caught:
         extra(spec.with_options(**options))
@@ -311,7 +311,7 @@ def test_options_about_other_jobs_that_break_a_rule_are_refused(
 
 @pytest.mark.parametrize("field", ["subject", "idempotency_key"])
 def test_a_key_that_postgresql_cannot_store_is_refused(field: str) -> None:
-    """As a job key is."""
+    """A job key with such text is refused too."""
     for text in ("a\0b", "\ud800"):
         with pytest.raises(InvalidJob, match="cannot store as text") as caught:
             JobSpec(task="t").with_options(**{"singleton": True, field: text})
@@ -320,7 +320,7 @@ def test_a_key_that_postgresql_cannot_store_is_refused(field: str) -> None:
 
 
 def test_a_policy_takes_the_place_of_the_one_that_was_there() -> None:
-    """A job has one: what it says itself counts, not what its task said."""
+    """A job has one policy: its own one overrides that of the task."""
     policy, other = UniquePolicy(keys=["args"]), UniquePolicy()
     unique = JobSpec(task="t", unique=policy)
     single = JobSpec(task="t", singleton=True, subject="s")

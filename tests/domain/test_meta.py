@@ -1,4 +1,4 @@
-"""What may go with a job as its meta, and how a stored one is read that may not."""
+"""The limits of a job's meta, and how a stored meta that breaks them is read."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from asyncq.domain.meta import check_meta, read_meta
 
 
 def nested(depth: int, inner: str = "") -> str:
-    """An object whose list is nested so deep; with something in it, that lies one level deeper."""
+    """An object whose list is nested so deep; an item is one level deeper."""
     return '{"a": ' + "[" * depth + inner + "]" * depth + "}"
 
 
@@ -24,8 +24,8 @@ def nested(depth: int, inner: str = "") -> str:
     ],
     ids=["deep", "filled", "wide", "text", "numbers", "key", "digits"],
 )
-def test_what_can_be_read_passes(text: str) -> None:
-    """Brackets in texts are no depth, long texts no numbers."""
+def test_readable_meta_passes(text: str) -> None:
+    """Brackets in texts do not count as depth, nor long texts as numbers."""
     assert check_meta(text) is None
     assert "unreadable" not in read_meta(text)
 
@@ -42,8 +42,8 @@ def test_what_can_be_read_passes(text: str) -> None:
     ],
     ids=["deep", "filled", "309", "5000", "digits", "list"],
 )
-def test_what_a_reader_may_refuse_is_refused_at_the_door(text: str, said: str) -> None:
-    """Who reads it later has not written it."""
+def test_meta_that_a_reader_may_refuse_is_refused_early(text: str, said: str) -> None:
+    """Readers with other JSON parsers must be able to read it later."""
     with pytest.raises(InvalidJob) as caught:
         check_meta(text)
 
@@ -59,6 +59,6 @@ def test_what_a_reader_may_refuse_is_refused_at_the_door(text: str, said: str) -
     ],
     ids=["deep", "large", "list"],
 )
-def test_what_was_stored_and_cannot_be_read_says_why(text: str, said: str) -> None:
+def test_a_stored_meta_that_cannot_be_read_has_an_error(text: str, said: str) -> None:
     """Its job is read all the same."""
     assert said in read_meta(text)["unreadable"]

@@ -17,13 +17,13 @@ MOMENTS = [
 
 @pytest.mark.parametrize("at", MOMENTS, ids=str)
 def test_a_moment_is_exact_from_one_end_of_the_calendar_to_the_other(at: datetime) -> None:
-    """To the microsecond: a cursor that is off by one finds a job twice, or never."""
+    """A cursor that is off by a microsecond would find a job twice, or never."""
     assert at == datetime_of(moment_of(at))
 
 
 @pytest.mark.parametrize("at", MOMENTS, ids=str)
 def test_a_moment_is_read_as_the_server_sends_it(at: datetime) -> None:
-    """Before the year 2000 it is negative."""
+    """It is negative before the year 2000."""
     sent = moment_of(at).to_bytes(8, "big", signed=True)
 
     assert moment_of(at) == read_moment(sent)

@@ -1,4 +1,4 @@
-"""The options of a worker: defaults, units, and what cannot work."""
+"""The options of a worker: defaults, units, and invalid values."""
 
 import math
 from datetime import timedelta
@@ -30,22 +30,22 @@ def test_the_defaults() -> None:
 
 
 def test_none_is_the_default() -> None:
-    """A command line passes on what was not given."""
+    """A command line passes on missing options as None."""
     assert worker_options() == worker_options(concurrency=None, poll=None, grace=None, forbidden_flags=None)
 
 
 def test_a_retention_of_none_is_for_ever() -> None:
-    """Here None says something: it is not the default."""
+    """None is not the default here."""
     assert worker_options(discarded_retention=None).discarded_retention_s is None
 
 
 def test_a_blocked_after_of_none_is_never() -> None:
-    """And left away it is the default."""
+    """A missing option means the default."""
     assert (None, 1.0) == (worker_options(blocked_after=None).blocked_after_s, worker_options().blocked_after_s)
 
 
 def test_delays_are_timedeltas_or_seconds() -> None:
-    """With one name outside and the unit in the name inside."""
+    """The public name has no unit; the inner one has."""
     actual = worker_options(poll=timedelta(milliseconds=500), lease=60, grace=0, pool_wait=timedelta(seconds=5))
 
     assert WorkerOptions(poll_s=0.5, lease_s=60.0, grace_s=0.0, pool_wait_s=5.0) == actual
@@ -78,7 +78,7 @@ def test_listen_can_be_turned_off() -> None:
     ids=written,
 )
 def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
-    """A limit is the last value that works."""
+    """A limit is the last valid value."""
     assert isinstance(worker_options(**given), WorkerOptions)
 
 
@@ -112,13 +112,13 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_work_is_refused_with_the_name_that_users_write(given: dict[str, Any], said: str) -> None:
-    """When the worker is made, not when it runs."""
+def test_an_invalid_value_is_refused_by_the_public_name_of_the_option(given: dict[str, Any], said: str) -> None:
+    """It is refused when the worker is made, not when it runs."""
     with pytest.raises(ConfigurationError, match=said):
         worker_options(**given)
 
 
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
-    """As everywhere in Python."""
+    """Python raises it for every unknown keyword."""
     with pytest.raises(TypeError):
         worker_options(threads=5)

@@ -1,4 +1,4 @@
-"""The table of transitions: what each outcome of a run makes of the job's row."""
+"""The table of transitions: how each outcome of a run changes the job's row."""
 
 import asyncio
 import math
@@ -31,7 +31,7 @@ POLICY = ConstantRetry(10, jitter=0.5)
 
 
 def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) -> Claim:
-    """A claim whose id, token and queue can be told apart."""
+    """A claim whose id, token and queue differ."""
     return Claim(
         id=7,
         task_id=1,
@@ -54,7 +54,7 @@ def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) 
 
 
 def settlement(**fields: Any) -> Settlement:
-    """What is to be written about that claim."""
+    """The expected settlement of that claim."""
     return Settlement(7, 99, "q", **fields)
 
 
@@ -125,12 +125,12 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
     ("held", "outcome", "expected"), [row[1:] for row in TABLE], ids=[row[0].replace(" ", "-") for row in TABLE]
 )
 def test_the_table(held: Claim, outcome: Outcome, expected: Settlement) -> None:
-    """Every transition of a running job, one row each."""
+    """It has every transition of a running job, one row each."""
     assert expected == settle(held, outcome, POLICY, 0.5)
 
 
 def test_the_table_has_every_outcome() -> None:
-    """A new outcome without a row would be settled by luck."""
+    """An outcome without a row would be settled by accident."""
     assert set(Outcome.__args__) == {type(row[2]) for row in TABLE}
 
 
@@ -140,29 +140,29 @@ def test_a_job_of_one_attempt_is_discarded_at_its_first() -> None:
 
 
 def test_a_claim_whose_attempts_were_used_up_meanwhile_stays_dead() -> None:
-    """Its key went to a newer request while it ran: attempts equals max_attempts already."""
+    """Its key belongs to a newer request, so attempts equals max_attempts already."""
     assert settle(claim(attempts=25, max_attempts=25), Failed("E"), POLICY, 0.5).discarded
 
 
-def test_the_policy_is_told_which_attempt_failed() -> None:
-    """The first is 1."""
+def test_the_policy_gets_the_number_of_the_failed_attempt() -> None:
+    """The first attempt is 1."""
     policy = FunctionRetry(lambda attempt: attempt * 100)
 
     assert [100, 300] == [settle(claim(attempts=n), Failed("E"), policy, 0.5).delay_s for n in (0, 2)]
 
 
 def test_the_random_number_reaches_the_policy() -> None:
-    """It comes from outside, so that the table above is exact."""
+    """It is an argument, so that the table above is exact."""
     assert [5.0, 15.0] == [settle(FIRST, Failed("E"), POLICY, random).delay_s for random in (0.0, 1.0)]
 
 
 def test_the_default_policy_waits_e_seconds_first() -> None:
-    """2.7 s after the first failure."""
+    """The first wait is 2.7 s."""
     assert math.e == settle(FIRST, Failed("E"), DefaultRetry(), 0.5).delay_s
 
 
 def test_the_limit_of_interruptions_is_ten_in_a_row() -> None:
-    """A failure or a snooze between them begins the count anew; the documentation names the number."""
+    """A failure or a snooze resets the count. The documentation names the number."""
     assert 10 == MAX_INTERRUPTIONS
     assert [0, 0] == [
         settle(claim(interruptions=9), outcome, POLICY, 0.5).interruptions for outcome in (Failed("E"), Snoozed(1))
@@ -197,14 +197,14 @@ class Answers:
     ids=lambda answer: type(answer).__name__,
 )
 def test_a_policy_that_fails_makes_the_job_wait_a_minute(answer: Any) -> None:
-    """Its answer is the user's code; a row that cannot be written would block every other one of its batch."""
+    """A user's function may fail: a row that cannot be written would block its whole batch."""
     actual = settle(FIRST, Failed("E"), Answers(answer), 0.5)
 
     assert (60.0, 1, False) == (actual.delay_s, actual.attempts, actual.discarded)
 
 
 def test_a_policy_that_fails_does_not_hide_the_error_of_the_job() -> None:
-    """Both are told, the job's own first."""
+    """Both errors are stored, the job's own first."""
     actual = settle(FIRST, Failed("E: the job's own"), Answers(ValueError("no \0")), 0.5)
 
     assert (
@@ -221,7 +221,7 @@ def test_a_policy_that_fails_unprintably_is_named() -> None:
 
 
 def test_a_policy_is_not_asked_when_the_handler_has_chosen() -> None:
-    """RetryAfter is the handler's word."""
+    """RetryAfter is the handler's decision."""
     policy: RetryPolicy = Answers(ValueError("not asked"))
 
     assert settlement(attempts=1, delay_s=5.0, error="R", interruptions=0) == settle(
@@ -244,13 +244,15 @@ def test_a_policy_is_not_asked_when_the_handler_has_chosen() -> None:
     ],
     ids=lambda text: ascii(text)[:30],
 )
-def test_an_error_is_stored_as_it_is_but_for_what_postgresql_cannot_hold(text: str, expected: str) -> None:
+def test_an_error_is_stored_unchanged_except_for_characters_that_postgresql_cannot_hold(
+    text: str, expected: str
+) -> None:
     """U+0000 and lone surrogates become their escapes."""
     assert expected == clean_error(text)
 
 
 def test_a_long_error_is_cut_in_the_middle() -> None:
-    """The type and the message stand at its beginning, the line that raised at its end."""
+    """The type and the message are at its beginning, the line that raised is at its end."""
     actual = clean_error("begin" + "x" * 100_000 + "end")
 
     assert (True, True) == (actual.startswith("begin"), actual.endswith("end"))

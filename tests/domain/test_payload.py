@@ -1,4 +1,4 @@
-"""What becomes JSON text, and what is refused because JSON or PostgreSQL cannot hold it."""
+"""Values that become JSON text, and values that JSON or PostgreSQL cannot hold."""
 
 import dataclasses
 import enum
@@ -42,7 +42,7 @@ class Data:
 
 
 class Attrs:
-    """As attrs makes it, which is no dependency of ours: msgspec knows such classes by this mark."""
+    """A class like those of attrs, which is not installed: msgspec recognizes them by this mark."""
 
     @dataclasses.dataclass
     class Attribute:
@@ -64,7 +64,7 @@ class Missing:
 
 
 def refusal(value: Any, **options: Any) -> InvalidJob:
-    """What the encoder says of a value."""
+    """The error of the encoder for a value."""
     with pytest.raises(InvalidJob) as caught:
         encode(value, **options)
     return caught.value
@@ -97,8 +97,8 @@ def refusal(value: Any, **options: Any) -> InvalidJob:
     ],
     ids=written,
 )
-def test_what_msgspec_encodes_is_a_payload(value: Any, expected: str) -> None:
-    """Structs, dataclasses, plain containers, times, UUIDs, and JSON that is ready."""
+def test_any_value_that_msgspec_encodes_is_a_payload(value: Any, expected: str) -> None:
+    """These are structs, dataclasses, plain containers, times, UUIDs, and raw JSON."""
     assert expected == encode(value)
 
 
@@ -123,7 +123,7 @@ NOT_FINITE: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "path"), NOT_FINITE, ids=repr)
 def test_nan_and_infinity_are_refused_with_their_path(value: Any, path: str) -> None:
-    """They would be stored as null without a word, and the handler would find None where a number was."""
+    """They would silently be stored as null, and the handler would find None instead of a number."""
     error = refusal(value)
 
     assert ("GWBPL", f"payload holds NaN or Infinity at {path}, which JSON lacks") == (error.code, str(error))
@@ -137,20 +137,20 @@ def nested(depth: int, inner: Any) -> Any:
 
 
 def test_a_null_may_lie_deep() -> None:
-    """What is looked through is no deeper than what was written."""
+    """The check for nulls must reach as deep as the encoder."""
     assert "[" * 400 + "null" + "]" * 400 == encode(nested(400, None))
 
 
 def test_nan_is_found_where_it_lies_deep() -> None:
-    """With its whole path."""
+    """The error has its whole path."""
     path = "$" + "[0]" * 400 + "[1]"
 
     assert f"payload holds NaN or Infinity at {path}, which JSON lacks" == str(refusal(nested(400, [None, math.nan])))
 
 
 @pytest.mark.parametrize("give", [encode, lambda _: check_text("[" * 50_000 + "]" * 50_000)], ids=["value", "text"])
-def test_what_is_nested_too_deep_is_refused(give: Callable[[Any], Any]) -> None:
-    """Not with an error of Python's."""
+def test_a_value_that_is_nested_too_deep_is_refused(give: Callable[[Any], Any]) -> None:
+    """It is no error of Python's own."""
     with pytest.raises(InvalidJob) as caught:
         give(nested(50_000, None))
 
@@ -163,7 +163,7 @@ def test_nan_is_found_in_an_attrs_class() -> None:
 
 
 def test_null_beside_numbers_is_fine() -> None:
-    """The search for NaN begins where a null was written; one that was meant stays."""
+    """The search for NaN begins at a null; an intended null stays."""
     assert '{"a":null,"b":"null","c":1.5}' == encode({"a": None, "b": "null", "c": 1.5})
 
 
@@ -182,7 +182,7 @@ def test_null_beside_numbers_is_fine() -> None:
     ids=written,
 )
 def test_the_character_zero_is_refused_in_keys_and_values(value: Any) -> None:
-    """PostgreSQL stores it in json, and then fails in every query that looks into the payload."""
+    """PostgreSQL stores it in json, but every query into the payload would fail."""
     error = refusal(value)
 
     assert "GWBPL" == error.code
@@ -195,7 +195,7 @@ def test_the_text_of_its_escape_is_fine(value: Any) -> None:
     assert value == json.loads(encode(value))
 
 
-def test_the_place_of_a_zero_is_told_and_not_what_stands_there() -> None:
+def test_the_error_has_the_place_of_a_zero_and_not_its_surroundings() -> None:
     """Messages end up in logs, payloads must not."""
     said = str(refusal({"secret": "x\0"}))
 
@@ -213,8 +213,8 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
     assert '"😀"' == encode("\U0001f600")
 
 
-def test_a_model_of_pydantic_is_refused_with_what_to_give_instead() -> None:
-    """A web service has its data as such."""
+def test_the_error_for_a_model_of_pydantic_suggests_its_dump() -> None:
+    """Web services often have models of pydantic."""
     said = str(refusal(Model(name="Ada")))
 
     assert said.endswith('Model is unsupported; give its model_dump(mode="json")')
@@ -225,8 +225,8 @@ def test_a_model_of_pydantic_is_refused_with_what_to_give_instead() -> None:
     [Missing(), {"a": Missing()}, lambda: None, (n for n in "ab"), {(1, 2): 3}, 10**5000, object, {1: 2}.items()],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_json_is_refused(value: Any) -> None:
-    """With what msgspec says about it."""
+def test_a_value_without_json_is_refused(value: Any) -> None:
+    """The error includes that of msgspec."""
     error = refusal(value)
 
     assert "GWBPL" == error.code
@@ -234,7 +234,7 @@ def test_what_is_no_json_is_refused(value: Any) -> None:
 
 
 def test_a_payload_that_holds_itself_is_refused() -> None:
-    """And does not take the process down."""
+    """The process survives."""
     loop: list[Any] = []
     loop.append(loop)
 
@@ -248,7 +248,7 @@ def test_raw_text_that_is_no_json_is_refused(text: bytes) -> None:
 
 
 def test_raw_bytes_that_are_no_text_are_refused() -> None:
-    """Not with an error of Python's."""
+    """The error is not one of Python's own."""
     assert "GWBPL" == refusal({"a": msgspec.Raw(b'"\xff"')}).code
 
 
@@ -266,7 +266,7 @@ def test_a_payload_above_the_limit_is_refused_with_both_sizes() -> None:
 
 
 def test_the_limit_counts_bytes_not_characters() -> None:
-    """What travels and what is stored are bytes."""
+    """The network and the table hold bytes."""
     assert 102 == refusal("ü" * 50, limit=100).length
 
 
@@ -283,7 +283,7 @@ def test_the_error_names_the_argument() -> None:
     )
 
 
-# check_text: what is JSON text already
+# check_text: payloads that are JSON text already
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", " {} ", '{"a": 1e400}', '"\\\\u0000"', '"ü"', '"\\u0001"'])
@@ -297,8 +297,8 @@ def test_json_text_passes_as_it_is(text: str) -> None:
     ["", "{", "NaN", "{'a':1}", "[1,]", "{} {}", "\ufeff{}", '"\\u0000"', '"\\ud800"', '"\ud800"', None, {}, b"{}"],
     ids=ascii,
 )
-def test_what_is_no_json_text_is_refused(text: Any) -> None:
-    """Before the round trip."""
+def test_a_text_that_is_no_json_is_refused(text: Any) -> None:
+    """It is refused before the round trip."""
     with pytest.raises(InvalidJob) as caught:
         check_text(text)
 
@@ -306,14 +306,14 @@ def test_what_is_no_json_text_is_refused(text: Any) -> None:
 
 
 def test_the_size_of_text_is_that_of_its_utf8() -> None:
-    """As for values."""
+    """The limit of values counts UTF-8 too."""
     with pytest.raises(InvalidJob) as caught:
         check_text('"üü"', limit=5)
 
     assert (5, 6) == (caught.value.limit, caught.value.length)
 
 
-# Whatever it is: stored and read back it is the same, or it was refused
+# Any value: stored and read back it is equal, or it was refused
 
 text = st.text(max_size=8) | st.sampled_from(["\0", "\\u0000", "\\\0", "\ud800", "null", "😀"])
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | text
@@ -341,8 +341,8 @@ def unstorable(value: Any) -> bool:
 @example(["\\\0"])
 @example(1e308)
 @example(-0.0)
-def test_what_is_accepted_comes_back_and_what_is_refused_could_not_be_stored(value: Any) -> None:
-    """Both directions: nothing that works is refused, nothing that does not is accepted."""
+def test_an_accepted_value_is_read_back_and_a_refused_one_could_not_be_stored(value: Any) -> None:
+    """The check must refuse nothing that works, and accept nothing that does not."""
     try:
         back = json.loads(encode(value))
     except InvalidJob:
@@ -353,7 +353,7 @@ def test_what_is_accepted_comes_back_and_what_is_refused_could_not_be_stored(val
 
 
 @given(values)
-def test_what_was_accepted_as_a_value_is_accepted_as_text(value: Any) -> None:
+def test_the_text_of_an_accepted_value_is_accepted(value: Any) -> None:
     """A spec whose payload was encoded by us passes the check of texts."""
     try:
         encoded = encode(value)

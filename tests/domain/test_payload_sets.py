@@ -39,7 +39,7 @@ class Data:
 
 
 class Listed(list[Any]):
-    """Iterates in another order than that of its items."""
+    """A list whose iteration differs from its items."""
 
     def __iter__(self) -> Any:
         return iter([9, 9])
@@ -87,7 +87,7 @@ def test_every_process_writes_a_value_with_sets_alike() -> None:
     ids=itertools.count(),
 )
 def test_the_items_of_a_set_are_sorted_and_nothing_else_is(value: Any, expected: str) -> None:
-    """Numbers by their value, the rest by its text; members, lists and structs are written as without a set."""
+    """Numbers are sorted by value, others by text. Members, lists and structs are written as without a set."""
     assert expected == encode(value)
 
 
@@ -127,7 +127,7 @@ def test_a_value_stays_as_it_was() -> None:
     assert ({"b", "a"}, 1) == (value.all_tags, value.runs)
 
 
-def test_a_set_is_found_in_what_is_refused_too() -> None:
+def test_a_set_is_found_in_a_refused_value_too() -> None:
     """Other faults of the value are still reported."""
     with pytest.raises(InvalidJob, match=r"NaN or Infinity at \$\.n"):
         encode({"tags": {"b", "a"}, "n": float("nan")})

@@ -27,7 +27,7 @@ def waits(policy: RetryPolicy, attempts: int = 5) -> list[float]:
 
 
 def test_the_default_is_the_table_of_graphile_worker() -> None:
-    """exp(attempt) seconds, no longer from the tenth attempt on."""
+    """The waits are exp(attempt) seconds, constant from the tenth attempt on."""
     expected = [2.718, 7.389, 20.09, 54.6, 148.4, 403.4, 1096.6, 2981.0, 8103.1, 22026.5, 22026.5, 22026.5]
 
     assert expected == pytest.approx(waits(DefaultRetry(), 12), rel=5e-4)
@@ -39,18 +39,18 @@ def test_the_default_ends_after_about_four_days() -> None:
 
 
 def test_the_default_knows_no_attempt_that_is_too_late() -> None:
-    """max_attempts goes up to 32767."""
+    """max_attempts may be up to 32767."""
     assert math.exp(10) == DefaultRetry().delay_s(32767, 0.5)
 
 
 def test_exponential_doubles_by_default() -> None:
-    """From a second on, up to a day."""
+    """The waits go from a second to a day."""
     assert [1, 2, 4, 8, 16] == waits(ExponentialRetry())
     assert 86400 == ExponentialRetry().delay_s(18, 0.5)
 
 
 def test_exponential_takes_its_first_wait_factor_and_longest() -> None:
-    """timedelta and seconds alike."""
+    """They may be timedeltas or seconds."""
     policy = ExponentialRetry(first=timedelta(minutes=1), factor=3, longest=timedelta(minutes=10))
 
     assert [60, 180, 540, 600, 600] == waits(policy)
@@ -58,29 +58,29 @@ def test_exponential_takes_its_first_wait_factor_and_longest() -> None:
 
 @pytest.mark.parametrize("factor", [2, 2.0, 1e300])
 def test_exponential_does_not_overflow(factor: float) -> None:
-    """2 ** 32766 is no float; the wait is the longest then."""
+    """2 ** 32766 is no float, so the longest wait is used."""
     assert 86400 == ExponentialRetry(factor=factor).delay_s(32767, 0.5)
 
 
 def test_exponential_from_zero_stays_zero() -> None:
-    """Also where the factor's power is no float any more."""
+    """The power of the factor may even exceed a float."""
     assert [0, 0] == [ExponentialRetry(first=0).delay_s(attempt, 0.5) for attempt in (1, 32767)]
 
 
 def test_linear_adds_its_step() -> None:
-    """Up to the longest."""
+    """The wait grows up to the longest one."""
     assert [10, 20, 25, 25, 25] == waits(LinearRetry(10, longest=25))
     assert 86400 == LinearRetry(10).delay_s(32767, 0.5)
 
 
 def test_constant_waits_the_same_each_time() -> None:
-    """A zero is a wait too: at once."""
+    """Zero means at once."""
     assert [30] * 5 == waits(ConstantRetry(timedelta(seconds=30)))
     assert [0] * 5 == waits(ConstantRetry(0))
 
 
 def test_a_table_repeats_its_last_entry() -> None:
-    """Whatever number of attempts the job has."""
+    """The job may have any number of attempts."""
     assert [1, 10, 60, 60, 60] == waits(TableRetry([1, 10.0, timedelta(minutes=1)]))
 
 
@@ -100,7 +100,7 @@ def test_a_function_is_asked_for_each_attempt() -> None:
 
 
 def test_a_function_that_raises_raises() -> None:
-    """`settle` turns that into a wait of a minute and a word in `last_error`."""
+    """`settle` turns it into a wait of a minute and a note in `last_error`."""
     with pytest.raises(ZeroDivisionError):
         FunctionRetry(lambda attempt: 1 / 0).delay_s(1, 0.5)
 
@@ -123,7 +123,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("make", POLICIES.values(), ids=POLICIES)
 def test_jitter_spreads_evenly_around_the_wait(make: Any) -> None:
-    """A tenth is from nine to eleven; without it jobs that failed together come back together."""
+    """A tenth means nine to eleven. Without jitter, jobs that failed together would be retried together."""
     policy = make(0.1)
 
     assert [9.0, 10.0, 11.0] == pytest.approx([policy.delay_s(1, random) for random in (0.0, 0.5, 1.0)])
@@ -131,7 +131,7 @@ def test_jitter_spreads_evenly_around_the_wait(make: Any) -> None:
 
 @pytest.mark.parametrize("make", POLICIES.values(), ids=POLICIES)
 def test_there_is_no_jitter_by_default(make: Any) -> None:
-    """What a policy says is what happens, unless asked otherwise."""
+    """The delays of a policy are exact unless jitter is requested."""
     assert [10.0, 10.0] == [make(0.0).delay_s(1, random) for random in (0.0, 1.0)]
 
 
@@ -142,7 +142,7 @@ def test_there_is_no_jitter_by_default(make: Any) -> None:
     attempt=st.integers(1, 32767),
 )
 def test_a_wait_stays_within_the_bounds_of_jitter(make: Any, jitter: float, random: float, attempt: int) -> None:
-    """Never negative, never without an end."""
+    """It is neither negative nor unlimited."""
     exact = make(0.0).delay_s(attempt, 0.5)
 
     actual = make(jitter).delay_s(attempt, random)
@@ -150,7 +150,7 @@ def test_a_wait_stays_within_the_bounds_of_jitter(make: Any, jitter: float, rand
 
 
 def test_jitter_does_not_lead_beyond_a_century() -> None:
-    """That is as long as any delay may be."""
+    """A century is the longest delay."""
     assert CENTURY_S == ConstantRetry(CENTURY_S, jitter=1).delay_s(1, 1.0)
 
 
@@ -181,7 +181,7 @@ def test_jitter_does_not_lead_beyond_a_century() -> None:
     ],
 )
 def test_a_policy_that_cannot_work_is_refused_when_it_is_made(make: Any, said: str) -> None:
-    """At import, not at the first failure at night."""
+    """It fails at import, not at the first failure at night."""
     with pytest.raises(ConfigurationError, match=said):
         make()
 

@@ -1,4 +1,4 @@
-"""What handlers look like, and how a payload becomes the arguments of a call."""
+"""The signatures of handlers, and how a payload becomes the arguments of a call."""
 
 # ruff: noqa: D103 - handlers, whose names say it
 
@@ -68,7 +68,7 @@ def encode(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 
 
 def invalid(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> InvalidJob:
-    """What an add says of the arguments of a call."""
+    """The error of an add for the arguments of a call."""
     with pytest.raises(InvalidJob) as caught:
         encode(handler, *args, **kwargs)
     return caught.value
@@ -82,7 +82,7 @@ FORMS: list[tuple[Callable[..., Any], str, Any]] = []
 
 
 def form(payload: str, expected: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Note a handler with a payload and what it returns then."""
+    """Record a handler with a payload and the expected return value."""
 
     def note(handler: Callable[..., Any]) -> Callable[..., Any]:
         FORMS.append((handler, payload, expected))
@@ -280,7 +280,10 @@ def a_recursive_struct(tree: Tree) -> Any:
 def test_each_form_of_a_handler_is_called_as_it_is_written(
     handler: Callable[..., Any], payload: str, expected: Any
 ) -> None:
-    """One parameter that is no scalar is the payload; else the parameters are its fields; the context is told apart."""
+    """A single parameter that is no scalar is the payload; otherwise the parameters are its fields.
+
+    The context is neither.
+    """
     assert expected == call(handler, payload)
 
 
@@ -319,14 +322,14 @@ def test_each_form_of_a_handler_is_called_as_it_is_written(
     ],
     ids=str,
 )
-def test_a_scalar_is_what_is_neither_object_nor_array(annotation: Any, expected: bool) -> None:
+def test_a_scalar_is_neither_object_nor_array(annotation: Any, expected: bool) -> None:
     """It decides whether `f(x: X)` reads `{"x": ...}` or the whole payload."""
     assert expected == is_scalar(annotation)
 
 
 @pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="`type X = ...` came with Python 3.12")
-def test_an_alias_is_what_it_stands_for() -> None:
-    """`type Day = str` is as good as str."""
+def test_an_alias_counts_as_its_target() -> None:
+    """`type Day = str` counts as str."""
     alias = typing.TypeAliasType  # pyright: ignore[reportAttributeAccessIssue]
 
     assert (True, False) == (is_scalar(alias("Day", str)), is_scalar(alias("Days", list[str])))
@@ -346,7 +349,7 @@ def test_the_context_is_found_in_a_subclass_and_in_a_union() -> None:
 
 
 def test_a_parameter_called_ctx_with_a_type_of_its_own_is_a_field() -> None:
-    """Only where there is no annotation the name decides."""
+    """The name decides only without an annotation."""
 
     def handler(ctx: int) -> int:
         return ctx
@@ -355,7 +358,7 @@ def test_a_parameter_called_ctx_with_a_type_of_its_own_is_a_field() -> None:
 
 
 def test_two_contexts_are_refused() -> None:
-    """One of them is meant to be something else."""
+    """One of them is a mistake."""
 
     def handler(a: Context, b: Context) -> None: ...
 
@@ -367,13 +370,13 @@ def test_two_contexts_are_refused() -> None:
 
 
 def test_a_missing_field_takes_the_default_of_the_handler_that_runs() -> None:
-    """Not that of the one that added it: a deploy may have changed it."""
+    """The default of the adding release does not count, since a deployment may have changed it."""
     assert '{"day":"x"}' == encode(defaults, "x")
     assert ("x", 1, None) == call(defaults, '{"day":"x"}')
 
 
 def test_a_mutable_default_is_the_one_of_the_function() -> None:
-    """As Python does it: what a handler does to it, the next job sees. Neither better nor worse than a plain call."""
+    """The default behaves as in a plain Python call: the next job sees changes that a handler makes to it."""
     shared: list[int] = []
 
     def handler(day: str, numbers: list[int] = shared) -> list[int]:
@@ -383,7 +386,7 @@ def test_a_mutable_default_is_the_one_of_the_function() -> None:
 
 
 def test_a_default_needs_no_json() -> None:
-    """It never travels."""
+    """It is never sent."""
     marker = object()
 
     def handler(day: str, n: Any = marker) -> Any:
@@ -394,7 +397,7 @@ def test_a_default_needs_no_json() -> None:
 
 
 def test_a_payload_that_was_left_out_is_its_default() -> None:
-    """Where `{}` cannot be the payload, it stands for none: so does `select asyncq.add_job('t')`."""
+    """If `{}` is no valid payload, it means the default. `select asyncq.add_job('t')` sends it too."""
     mail = Email("default@b.c")
 
     def handler(email: Email = mail) -> Email:
@@ -405,7 +408,7 @@ def test_a_payload_that_was_left_out_is_its_default() -> None:
 
 
 def test_an_empty_object_that_fits_is_the_payload() -> None:
-    """Then the default travels, so that the two can be told apart."""
+    """The default is then sent, so that the two differ."""
 
     def handler(options: Options = Options(loud=True)) -> Options:  # noqa: B008 - the point
         return options
@@ -415,7 +418,7 @@ def test_an_empty_object_that_fits_is_the_payload() -> None:
 
 
 def test_a_payload_can_be_none_by_default() -> None:
-    """`f(items: list[int] | None = None)`."""
+    """An example is `f(items: list[int] | None = None)`."""
 
     def handler(items: list[int] | None = None) -> Any:
         return items
@@ -423,7 +426,7 @@ def test_a_payload_can_be_none_by_default() -> None:
     assert [None, None, [1]] == [call(handler, payload) for payload in (encode(handler), "null", "[1]")]
 
 
-# What a payload may be
+# Payloads
 
 
 def test_unknown_members_of_the_payload_are_ignored() -> None:
@@ -446,7 +449,7 @@ def test_unknown_members_of_the_payload_are_ignored() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", str(value))[:40],
 )
-def test_a_payload_that_does_not_fit_is_told_with_its_path(
+def test_a_payload_that_does_not_fit_has_an_error_with_its_path(
     handler: Callable[..., Any], payload: str, path: str
 ) -> None:
     """It becomes the job's `last_error`."""
@@ -488,7 +491,7 @@ def test_a_handler_without_parameters_takes_any_payload() -> None:
 def test_a_call_becomes_a_payload(
     handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], expected: str
 ) -> None:
-    """The context is left out; the fields stand in the order of the handler."""
+    """The context is left out; the fields have the order of the handler's parameters."""
     assert expected == encode(handler, *args, **kwargs)
 
 
@@ -514,7 +517,7 @@ def test_a_call_becomes_a_payload(
 def test_a_call_that_does_not_fit_is_refused(
     handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
 ) -> None:
-    """At the add, where the caller is in the traceback; not in the worker, hours later."""
+    """It is refused at the add, with the caller in the traceback, not hours later in the worker."""
     error = invalid(handler, *args, **kwargs)
 
     assert ("GWBPL", "payload") == (error.code, error.field)
@@ -538,7 +541,7 @@ MIXED = Signature(mixed, "t")
 
 
 def optional(day: str, n: int = 1, *, more: str | None = None) -> None:
-    """What has a default may be left out."""
+    """Take parameters with defaults, which an add may leave out."""
 
 
 def named(day: str, *, n: int) -> None:
@@ -570,8 +573,8 @@ def test_arguments_without_names_are_those_of_the_same_parameters() -> None:
     st.integers(),
     st.none() | st.text(alphabet="ab"),
 )
-def test_the_arguments_of_a_call_come_back(day: str, n: int, more: str | None) -> None:
-    """Through JSON and the decoder, in each kind of parameter."""
+def test_the_arguments_of_a_call_are_restored(day: str, n: int, more: str | None) -> None:
+    """They pass through JSON and the decoder, in each kind of parameter."""
 
     payload = MIXED.encode_call((day, n), {"more": more})
     args, kwargs = MIXED.decode(payload, CTX)

@@ -1,4 +1,4 @@
-"""Which handlers are served, where they run, and what is refused with a sentence when its module is imported."""
+"""The kinds of handlers, where they run, and which ones are refused at import."""
 
 # ruff: noqa: D103 - handlers, whose names say it
 
@@ -27,7 +27,7 @@ class Options(msgspec.Struct):
 
 
 class Own:
-    """A class that JSON knows nothing of."""
+    """A class without a JSON form."""
 
 
 class Model(BaseModel):
@@ -51,7 +51,7 @@ def payload_then_context(email: Email, ctx: Context) -> Any:
     return email, ctx
 
 
-# What runs, and where
+# Kinds of handlers, and where they run
 
 
 async def coroutine(x: int) -> int:
@@ -103,8 +103,8 @@ def wrapped(*args: Any, **kwargs: Any) -> Any:
         (wrapped, False),
     ],
 )
-def test_a_coroutine_function_is_told_from_a_plain_one(handler: Callable[..., Any], expected: bool) -> None:
-    """The one is awaited in the loop, the other called in a thread; a partial is what it calls."""
+def test_coroutine_functions_and_plain_functions_are_distinguished(handler: Callable[..., Any], expected: bool) -> None:
+    """One is awaited in the loop, the other called in a thread. A partial counts as its function."""
     assert expected == Signature(handler, "t").is_async
 
 
@@ -123,13 +123,13 @@ def test_a_coroutine_function_is_told_from_a_plain_one(handler: Callable[..., An
 def test_objects_partials_and_wrapped_functions_are_handlers(
     handler: Callable[..., Any], payload: str, expected: Any
 ) -> None:
-    """Whatever can be called and has a signature."""
+    """Any callable with a signature is accepted."""
     args, kwargs = Signature(handler, "t").decode(payload, CTX)
 
     assert expected == handler(*args, **kwargs)
 
 
-# What cannot be served
+# Handlers that are refused
 
 
 def star(*days: str) -> None: ...
@@ -183,7 +183,7 @@ class GeneratorObject:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_handler_that_cannot_be_served_is_refused_with_a_sentence(handler: Any, said: str) -> None:
-    """When its module is imported, with the name of the task."""
+    """It is refused when its module is imported, with the task's name."""
     with pytest.raises(TaskError, match=f"task 't': .*({said})"):
         Signature(handler, "t")
 
@@ -202,7 +202,7 @@ def test_a_struct_with_an_annotation_that_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="`type X = ...` came with Python 3.12")
 def test_a_type_that_holds_itself_is_refused_with_a_sentence() -> None:
-    """msgspec goes round in it, until Python ends that."""
+    """msgspec would recurse in it up to Python's limit."""
     names: dict[str, Any] = {}
     exec("type Nested = list[Nested] | int", names)  # Python 3.11 cannot read it
 

@@ -1,4 +1,4 @@
-"""`@task`: names, defaults, and what is refused at import; the registry of a worker or a client."""
+"""`@task`: names, defaults, and errors at import; the registry of a worker or a client."""
 
 import copy
 import functools
@@ -41,7 +41,7 @@ class Sender:
 
 
 def test_a_task_is_named_after_its_function() -> None:
-    """With and without parentheses."""
+    """The decorator works with and without parentheses."""
     assert ["rollup", "rollup"] == [task(rollup).name, task(queue="q")(rollup).name]
 
 
@@ -50,8 +50,8 @@ def test_a_task_can_have_another_name() -> None:
     assert "reports/rollup" == task(name="reports/rollup")(rollup).name
 
 
-def test_a_partial_is_named_after_what_it_calls() -> None:
-    """`partial` is no name."""
+def test_a_partial_is_named_after_its_function() -> None:
+    """The class's name, `partial`, would be useless."""
     assert "rollup" == task(functools.partial(functools.partial(rollup), dry_run=True)).name
 
 
@@ -61,7 +61,7 @@ def test_an_object_is_named_after_its_class() -> None:
 
 
 def test_a_lambda_needs_a_name() -> None:
-    """All of them are called `<lambda>`."""
+    """All lambdas are called `<lambda>`."""
     with pytest.raises(TaskError, match=r"give it one, task\(name=...\)"):
         task(lambda day: None)
 
@@ -75,13 +75,13 @@ def test_a_task_knows_whether_its_name_was_given() -> None:
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 129, 5, "a\0"], ids=ascii)
 def test_a_name_that_no_job_can_have_is_refused(name: Any) -> None:
-    """At import, and not at each add."""
+    """It is refused at import, not at each add."""
     with pytest.raises(TaskError, match="identifier"):
         task(name=name)(rollup)
 
 
 def test_a_renamed_task_is_a_copy_under_another_name() -> None:
-    """Its jobs bear the new name and the old defaults."""
+    """Its jobs have the new name and the old defaults."""
     first = task(queue="q")(rollup)
     other = first.renamed("folder/rollup")
 
@@ -90,15 +90,15 @@ def test_a_renamed_task_is_a_copy_under_another_name() -> None:
 
 
 def test_a_task_is_not_renamed_to_its_own_name() -> None:
-    """The same object, so that a registry does not find two."""
+    """It stays the same object, so that a registry does not find two."""
     first = task(rollup)
 
     assert first is first.renamed("rollup")
 
 
 @pytest.mark.parametrize("name", ["", "x" * 129])
-def test_a_task_is_not_renamed_to_what_no_job_can_be_called(name: str) -> None:
-    """As with `name=`."""
+def test_a_task_is_not_renamed_to_an_invalid_name(name: str) -> None:
+    """`name=` refuses such names too."""
     with pytest.raises(TaskError, match="identifier"):
         task(rollup).renamed(name)
 
@@ -107,7 +107,7 @@ def test_a_task_is_not_renamed_to_what_no_job_can_be_called(name: str) -> None:
 
 
 async def in_context(ctx: Context, day: str) -> None:
-    """What a transactional task needs."""
+    """Take the context, which a transactional task needs."""
 
 
 def test_a_transactional_task_has_a_level_of_isolation_and_others_have_none() -> None:
@@ -122,7 +122,7 @@ def test_a_transactional_task_has_a_level_of_isolation_and_others_have_none() ->
 
 
 def test_only_jobs_of_tasks_that_complete_them_in_transactions_need_rows() -> None:
-    """Whether a handler takes the context says nothing about that."""
+    """A handler that takes the context does not need a row for that."""
     needs = [task(**options)(in_context).needs_row for options in ({}, {"completes": True}, {"transactional": True})]
 
     assert [False, True, True] == needs
@@ -149,10 +149,10 @@ def in_thread(ctx: Context) -> None:
         (rollup, {"completes": True}, "they need a parameter for the context"),
     ],
 )
-def test_what_cannot_complete_its_job_in_a_transaction_is_refused(
+def test_a_handler_that_cannot_complete_its_job_in_a_transaction_is_refused(
     handler: Any, options: dict[str, Any], said: str
 ) -> None:
-    """At import."""
+    """It is refused at import."""
     with pytest.raises(TaskError, match=said):
         task(**options)(handler)
 
@@ -170,7 +170,7 @@ def test_a_job_has_the_defaults_of_its_task() -> None:
     assert JobSpec(task="rollup", payload='{"day":"x"}') == task(rollup).job("x")
 
 
-def test_an_option_of_the_job_wins_over_that_of_the_task() -> None:
+def test_an_option_of_the_job_overrides_that_of_the_task() -> None:
     """Every one can be overridden per job; 0 is a priority."""
     job = task(queue="mail", priority=5)(send_email).job("x").with_options(priority=0)
 
@@ -178,7 +178,7 @@ def test_an_option_of_the_job_wins_over_that_of_the_task() -> None:
 
 
 def test_a_job_has_the_policy_of_its_task() -> None:
-    """As a policy, or as an object of its members; a renamed task keeps it."""
+    """The policy may be an object or a mapping; a renamed task keeps it."""
     policy = UniquePolicy(keys=["args"])
     unique = task(unique=policy)(rollup)
 
@@ -189,7 +189,7 @@ def test_a_job_has_the_policy_of_its_task() -> None:
 
 
 def test_the_policy_of_a_job_takes_the_place_of_that_of_its_task() -> None:
-    """Each way round."""
+    """It works in both directions."""
     policy = UniquePolicy()
     single, unique = task(singleton=True)(rollup).job("x"), task(unique=policy)(rollup).job("x")
 
@@ -198,12 +198,12 @@ def test_the_policy_of_a_job_takes_the_place_of_that_of_its_task() -> None:
 
 
 def test_a_priority_of_zero_is_a_default_too() -> None:
-    """None and 0 are different things."""
+    """Zero is a value, None is not."""
     assert [0, None] == [task(priority=priority)(rollup).job("x").priority for priority in (0, None)]
 
 
 def test_a_job_takes_the_parameters_of_the_handler() -> None:
-    """And checks them."""
+    """They are checked against the signature."""
     with pytest.raises(InvalidJob, match=r"Expected `bool`, got `str` - at `\$.dry_run`"):
         task(rollup).job("x", dry_run="yes")  # type: ignore[arg-type]
 
@@ -218,12 +218,12 @@ def test_a_job_may_be_as_large_as_any_client_allows() -> None:
 
 
 def test_a_task_is_called_like_its_function() -> None:
-    """So that a handler is tested without a queue."""
+    """A test can call the handler without a queue."""
     assert "x 2" == task(name="t")(lambda day, n: f"{day} {n}")("x", n=2)
 
 
-def test_a_task_shows_its_name_and_the_words_of_its_function() -> None:
-    """In a debugger, and in `help()`."""
+def test_a_task_shows_its_name_and_the_docstring_of_its_function() -> None:
+    """Debuggers and `help()` show them."""
     assert ("<Task rollup>", "Sum up a day.", __name__) == (
         repr(task(rollup)),
         task(rollup).__doc__,
@@ -245,7 +245,7 @@ def test_a_task_shows_its_name_and_the_words_of_its_function() -> None:
     ids=["none", "policy", "list", "function"],
 )
 def test_retry_becomes_a_policy(retry: Any, expected: Any) -> None:
-    """Once, when the task is made."""
+    """The policy is made once, with the task."""
     assert expected == task(retry=retry)(rollup).retry
 
 
@@ -271,13 +271,13 @@ def test_retry_becomes_a_policy(retry: Any, expected: Any) -> None:
     ids=str,
 )
 def test_an_option_that_breaks_a_rule_is_refused_with_the_name_of_the_task(options: dict[str, Any], said: str) -> None:
-    """At import."""
+    """It is refused at import."""
     with pytest.raises(TaskError, match=f"task 'rollup': {said}"):
         task(**options)(rollup)
 
 
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
-    """With the one that there is; it is found before the function is."""
+    """The error suggests a known option. It is raised before the function is decorated."""
     for option, said in {
         "max_retries": "@task has no option 'max_retries'; max_attempts= counts all attempts",
         "timeout": "no option 'timeout'; there is no time limit: use asyncio.timeout",
@@ -290,7 +290,7 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ADDING))
-def test_the_words_of_other_libraries_for_an_add_say_how_to_add(name: str) -> None:
+def test_the_methods_of_other_libraries_for_an_add_suggest_ours(name: str) -> None:
     """Users of other queues try `delay`, `send` and so on first."""
     with pytest.raises(AttributeError, match=f"no attribute '{name}': .*`await client.add_job") as caught:
         getattr(task(rollup), name)
@@ -298,7 +298,7 @@ def test_the_words_of_other_libraries_for_an_add_say_how_to_add(name: str) -> No
     assert (name, "rollup") == (caught.value.name, caught.value.obj.name)
 
 
-def test_a_name_that_nobody_uses_is_no_attribute_of_a_task_as_of_any_object() -> None:
+def test_an_unknown_name_is_no_attribute_of_a_task_as_of_any_object() -> None:
     """Probing, copies, pickle and mocks rely on it."""
     made = task(rollup)
 
@@ -320,7 +320,7 @@ def test_tasks_that_are_no_list_are_refused_in_a_sentence(tasks: Any) -> None:
 
 
 def test_a_task_brings_its_recurring_jobs_along() -> None:
-    """Beside its handler, where they are found; with its defaults."""
+    """They are declared beside its handler, and have its defaults."""
     made = task(queue="q", cron="0 8 * * * ?fill=1d {day: 'today'}")(rollup)
 
     [item] = made.cron_items
@@ -329,7 +329,7 @@ def test_a_task_brings_its_recurring_jobs_along() -> None:
 
 
 def test_a_task_may_recur_in_several_ways() -> None:
-    """Each but one with an `id`; any collection of them, also one that can be read once."""
+    """All but one need an `id`. Any collection is accepted, even one that can be read once."""
     recurrences = ["0 8 * * * {day: 'x'}", "0 9 * * * ?id=nine {day: 'x'}"]
 
     assert ["rollup", "nine"] == [item.identifier for item in task(cron=iter(recurrences))(rollup).cron_items]
@@ -354,7 +354,7 @@ def test_a_renamed_task_recurs_under_its_new_name() -> None:
     ids=["expression", "payload", "no-recurrence", "twice"],
 )
 def test_a_recurrence_that_cannot_be_used_is_refused_at_import(cron: Any, said: str) -> None:
-    """And not at eight in the morning."""
+    """Otherwise it would fail at its first slot."""
     with pytest.raises(TaskError, match=said):
         task(cron=cron)(rollup)
 
@@ -370,7 +370,7 @@ def test_flags_are_any_collection_of_str() -> None:
 
 
 def test_a_handler_that_cannot_be_served_is_refused() -> None:
-    """The sentences stand in `test_signature_handlers.py`."""
+    """`test_signature_handlers.py` tests the messages."""
     with pytest.raises(TaskError, match="task 'unserved': "):
 
         @task
@@ -387,7 +387,7 @@ def test_a_task_is_no_handler() -> None:
 
 
 def test_a_registry_finds_tasks_by_name() -> None:
-    """In the order in which they were given."""
+    """They have the order in which they were given."""
     first, second = task(rollup), task(send_email)
     registry = Registry([first, second])
 
@@ -418,21 +418,21 @@ def test_one_task_may_be_given_twice() -> None:
 
 
 @pytest.mark.parametrize("item", [rollup, "rollup", None, Task], ids=written)
-def test_what_is_no_task_is_refused(item: Any) -> None:
-    """The decorator was forgotten."""
+def test_an_object_that_is_no_task_is_refused(item: Any) -> None:
+    """The decorator is missing."""
     with pytest.raises(TaskError, match="tasks must be decorated with @task, got "):
         Registry([item])
 
 
 def test_a_single_task_is_no_list() -> None:
-    """`tasks=rollup` for `tasks=[rollup]`."""
+    """`tasks=rollup` is a typo for `tasks=[rollup]`."""
     with pytest.raises(TaskError, match="tasks must be a list"):
         Registry(task(rollup))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("send_emial", "send_email"), ("rolup", "rollup"), ("x", None)])
-def test_an_unknown_name_is_told_with_the_nearest_one(name: str, nearest: str | None) -> None:
-    """It is a slip of the keyboard nearly always."""
+def test_the_error_for_an_unknown_name_suggests_the_nearest_one(name: str, nearest: str | None) -> None:
+    """An unknown name is nearly always a typo."""
     with pytest.raises(UnknownTask) as caught:
         Registry([task(rollup), task(send_email)]).find(name)
 

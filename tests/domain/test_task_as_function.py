@@ -111,8 +111,8 @@ def test_the_attributes_of_a_function_do_not_take_the_place_of_those_of_the_task
     ],
     ids=["partial", "partial of partial", "object", "method", "class method"],
 )
-def test_whatever_is_a_handler_looks_like_a_function(handler: Callable[..., Any], name: str) -> None:
-    """Name, signature and mark are there for objects and partials too."""
+def test_every_handler_looks_like_a_function(handler: Callable[..., Any], name: str) -> None:
+    """Objects and partials have a name, a signature and the mark too."""
     made = task(handler)
 
     assert name == made.__name__
@@ -149,7 +149,7 @@ def test_an_async_task_is_a_coroutine_function(ask: Callable[[Any], bool], made:
 
 
 async def test_a_framework_runs_a_task_in_the_background() -> None:
-    """It answered 200, and nothing ran."""
+    """Otherwise it answered 200, and nothing ran."""
     app = FastAPI()
 
     @app.post("/")
@@ -180,7 +180,7 @@ async def test_a_framework_serves_a_task_as_an_endpoint() -> None:
 
 @pytest.mark.parametrize("made", [send, resize, Namespace.inner, Namespace.outer, Namespace.bare], ids=repr)
 def test_a_task_is_pickled_by_reference(made: Task[...]) -> None:
-    """As a function is: it holds the functions of its owner, which cannot be copied."""
+    """Functions are pickled like this too. A task holds functions of its owner, which cannot be copied."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert made is pickle.loads(pickle.dumps(made, protocol))
 
@@ -193,7 +193,7 @@ def test_a_renamed_task_is_pickled_as_that_of_its_name() -> None:
 
 
 def test_a_pickled_task_is_found_in_another_process() -> None:
-    """By the name of its module."""
+    """It is found by the name of its module."""
     program = "import pickle, sys; print(pickle.load(sys.stdin.buffer).job('x').payload)"
     done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(send), capture_output=True, check=True)
 
@@ -201,14 +201,14 @@ def test_a_pickled_task_is_found_in_another_process() -> None:
 
 
 @pytest.mark.parametrize("made", [other_name, task(name="l")(lambda: None)], ids=["another", "lambda"])
-def test_a_task_that_is_not_where_its_function_says_cannot_be_pickled(made: Task[...]) -> None:
+def test_a_task_that_its_function_does_not_lead_to_cannot_be_pickled(made: Task[...]) -> None:
     """The reader would get another object, or none."""
     with pytest.raises(pickle.PicklingError, match=r"cannot be pickled: it is looked up as .* which is another object"):
         pickle.dumps(made)
 
 
 def test_a_task_of_a_function_in_a_function_cannot_be_pickled() -> None:
-    """As the function itself."""
+    """The function itself cannot be pickled either."""
 
     @task
     def inner() -> None: ...
@@ -218,7 +218,7 @@ def test_a_task_of_a_function_in_a_function_cannot_be_pickled() -> None:
 
 
 def test_a_deep_copy_of_a_task_is_the_task() -> None:
-    """As that of a function, in what holds one too."""
+    """A deep copy of a function is the function too, also inside containers."""
     assert send is copy.deepcopy(send)
     assert {"task": send} == copy.deepcopy({"task": send})
 
@@ -297,7 +297,7 @@ def test_a_decorated_class_method_is_refused_in_either_order() -> None:
 
 @pytest.mark.parametrize("made", [Namespace.inner, Namespace.outer, Namespace.bare], ids=repr)
 async def test_a_static_method_is_a_task(made: Task[...]) -> None:
-    """In either order of the decorators, and of a class that is a mere namespace."""
+    """Both orders of the decorators work, even in a class that is only a namespace."""
     assert '{"x":1}' == made.job(1).payload
     assert 1 == await made(1)
 
@@ -317,7 +317,7 @@ def test_a_function_may_have_a_parameter_that_is_called_self() -> None:
 
 
 def test_a_partial_that_holds_the_object_of_a_method_is_a_task() -> None:
-    """Nothing is missing."""
+    """No argument is missing."""
     assert '{"to":"x"}' == task(functools.partial(Mailer.send, Mailer())).job("x").payload
 
 
@@ -346,7 +346,7 @@ class Email(msgspec.Struct):
 
 @pytest.mark.parametrize("returns", ["Report", "list[Report]", "Report | None", "not even.(python"])
 def test_a_return_type_need_not_be_readable(returns: str) -> None:
-    """Only parameters are read from a payload; a worker ended over an import that only type checkers see."""
+    """Only parameters are decoded. An import for type checkers alone once ended a worker."""
     made = module(f"{HEADER}\nasync def handler(email: Email): ...\nhandler.__annotations__['return'] = {returns!r}")
     mine = task(made.handler)
 
@@ -414,7 +414,7 @@ class decorator:
 
 @pytest.mark.parametrize("decorator", DECORATORS.values(), ids=DECORATORS)
 def test_postponed_annotations_are_read_below_a_decorator(decorator: str) -> None:
-    """With any change of the signature."""
+    """The decorator may change the signature."""
     made = module(f"{HEADER}{decorator}\n@decorator\nasync def handler(day: str, email: Email) -> Report: ...")
     mine = task(name="t")(made.handler)
 

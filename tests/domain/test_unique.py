@@ -1,4 +1,4 @@
-"""Unique policies: what they accept, and the key of a job."""
+"""Unique policies: accepted values, and the key of a job."""
 
 import hashlib
 import pickle
@@ -35,14 +35,14 @@ class Email(msgspec.Struct):
 
 
 def refusal(policy: Any) -> InvalidJob:
-    """What is said of a policy that breaks a rule."""
+    """The error for a policy that breaks a rule."""
     with pytest.raises(InvalidJob) as caught:
         UniquePolicy.parse(policy)
     return caught.value
 
 
 def keyless(policy: UniquePolicy, **job: Any) -> InvalidJob:
-    """What is said of a job that has no key."""
+    """The error for a job without a key."""
     with pytest.raises(InvalidJob) as caught:
         policy.key(**job)
     return caught.value
@@ -53,7 +53,7 @@ def keyless(policy: UniquePolicy, **job: Any) -> InvalidJob:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_a_policy_has_the_defaults_of_the_spec(policy: dict[str, Any]) -> None:
-    """Null is as missing: clients that know all members send nulls for what their user left out."""
+    """Null counts as missing: some clients send null for members that their user left out."""
     given = {name: value for name, value in policy.items() if value is not None}
 
     assert DEFAULTS | given == UniquePolicy.parse(policy).as_object()
@@ -71,7 +71,7 @@ def test_a_policy_is_the_same_as_an_object_and_as_arguments(policy: dict[str, An
 
 @pytest.mark.parametrize(("policy", "field"), BAD_POLICIES, ids=str)
 def test_a_policy_that_breaks_a_rule_is_refused_with_the_member_that_does(policy: Any, field: str) -> None:
-    """A typo that is passed over switches deduplication off, and nobody notices for days."""
+    """A typo that is ignored would disable deduplication unnoticed."""
     error = refusal(policy)
 
     assert ("GWBUP", field) == (error.code, error.field)
@@ -88,7 +88,7 @@ def test_a_period_that_is_no_duration_is_refused(period: str) -> None:
 
 @pytest.mark.parametrize("period", PERIODS)
 def test_a_period_stays_as_it_was_written(period: str) -> None:
-    """Who reads it in the database finds his own words."""
+    """A reader of the database finds the original text."""
     assert period == UniquePolicy(period=period).period
 
 
@@ -113,7 +113,7 @@ def test_a_number_is_no_period(number: Any) -> None:
 @pytest.mark.parametrize("name", ["keys", "args_keys", "meta_keys", "states"])
 @pytest.mark.parametrize("given", ["type", b"type", 5, {"type": 1}, [b"a"]], ids=repr)
 def test_a_list_is_not_a_string_and_holds_nothing_but_strings(name: str, given: Any) -> None:
-    """A bare string is a list of letters to Python."""
+    """For Python a bare string is a list of letters."""
     with pytest.raises(InvalidJob) as caught:
         UniquePolicy(**{name: given})
 
@@ -122,7 +122,7 @@ def test_a_list_is_not_a_string_and_holds_nothing_but_strings(name: str, given: 
 
 @pytest.mark.parametrize("name", ["a\0", "\ud800"], ids=ascii)
 def test_a_name_that_postgresql_cannot_store_is_refused(name: str) -> None:
-    """The policy goes to the database; the error should not come from there."""
+    """The policy is stored, but the error must not come from the database."""
     assert ("GWBUP", "unique.args_keys") == ((error := refusal({"args_keys": [name]})).code, error.field)
 
 
@@ -141,7 +141,7 @@ def test_any_collection_of_strings_is_a_list() -> None:
 
 
 def test_an_unknown_argument_is_a_type_error() -> None:
-    """As for every call in Python."""
+    """Python raises it for every unknown keyword."""
     with pytest.raises(TypeError, match="kyes"):
         UniquePolicy(kyes=["type"])  # pyright: ignore[reportCallIssue]
 
@@ -164,20 +164,20 @@ def test_the_canonical_text_of_a_job(vector: Keyed) -> None:
 
 
 @pytest.mark.parametrize("vector", [vector for vector in KEYED.values() if vector.digest], ids=lambda it: it.canonical)
-def test_the_key_of_a_job_is_what_a_third_implementation_computed(vector: Keyed) -> None:
-    """Other clients of the same spec have to come to the same key."""
+def test_the_key_of_a_job_is_that_of_a_third_implementation(vector: Keyed) -> None:
+    """Other clients of the same spec must compute the same key."""
     assert vector.digest == UniquePolicy.parse(vector.policy).key(**vector.job)
 
 
 @pytest.mark.parametrize("vector", KEYLESS.values(), ids=KEYLESS)
 def test_a_job_without_a_key_is_refused_with_the_field_at_fault(vector: Refused) -> None:
-    """Anything else would make jobs equal that share no more than the lack of something."""
+    """Otherwise jobs that only lack the same field would be equal."""
     error = keyless(UniquePolicy.parse(vector.policy), **vector.job)
 
     assert ("GWBUP", vector.field) == (error.code, error.field)
 
 
-def test_the_message_says_where_the_fault_is() -> None:
+def test_the_message_has_the_place_of_the_fault() -> None:
     """Payloads are large, and messages must not repeat them."""
     policy = UniquePolicy(keys=["args"])
     error = keyless(policy, type="t", args={"rows": [{"id": 1}, {"id": 2**63 - 1}]})
@@ -199,7 +199,7 @@ def test_the_message_says_where_the_fault_is() -> None:
     ids=written,
 )
 def test_args_are_json_text_or_a_value(args: Any) -> None:
-    """Both ways lead to the key of the text that is stored."""
+    """Both give the key of the stored text."""
     policy = UniquePolicy.parse(PAGE)
 
     assert PAGE_CANONICAL == policy.canonical(type="email.send", queue="notifications", args=args)
@@ -207,7 +207,7 @@ def test_args_are_json_text_or_a_value(args: Any) -> None:
 
 
 def test_meta_is_json_text_or_a_value() -> None:
-    """As args are."""
+    """The args may be either, too."""
     policy = UniquePolicy(keys=["meta"], meta_keys=["tenant"])
 
     assert policy.canonical(type="t", meta='{"tenant":"a"}') == policy.canonical(type="t", meta={"tenant": "a", "x": 1})
@@ -215,7 +215,7 @@ def test_meta_is_json_text_or_a_value() -> None:
 
 @pytest.mark.parametrize("args", ["nonsense", "", "{", '{"a":NaN}', "[1e]", "\ud800"], ids=ascii)
 def test_args_that_are_no_json_are_refused(args: str) -> None:
-    """With the policy's code: it was the key that could not be computed."""
+    """The code is that of the policy, since the key could not be computed."""
     error = keyless(UniquePolicy(keys=["args"]), type="t", args=args)
 
     assert ("GWBUP", "args") == (error.code, error.field)
@@ -234,7 +234,7 @@ def test_values_that_are_no_json_are_refused(args: Any) -> None:
 @pytest.mark.parametrize("text", ["a\0", "\ud800", None, 5], ids=ascii)
 @pytest.mark.parametrize("field", ["type", "queue"])
 def test_a_type_and_a_queue_are_texts_that_can_be_stored(field: str, text: Any) -> None:
-    """The job could not be added either."""
+    """A job with such a text could not be added either."""
     job = {"type": "t", field: text}
     if field == "queue" and text is None:
         return
@@ -248,8 +248,8 @@ def test_args_that_do_not_count_are_not_read() -> None:
     assert '{"type":"t"}' == UniquePolicy().canonical(type="t", args="no json")
 
 
-def test_a_job_bars_others_until_its_period_is_over() -> None:
-    """Counted from its own creation: attempts that were rejected do not move the window."""
+def test_a_job_prevents_others_until_its_period_is_over() -> None:
+    """The period counts from its own creation. Rejected attempts do not extend it."""
     created_at = datetime(2024, 1, 31, tzinfo=UTC)
 
     assert datetime(2024, 2, 29, 1, tzinfo=UTC) == UniquePolicy(period="P1MT1H").bars_until(created_at)

@@ -58,8 +58,8 @@ def test_a_builder_writes_the_expression(actual: str, expected: str) -> None:
         (lambda: yearly(month=4, day=31), "day is 31, expected 1 to 30"),
     ],
 )
-def test_a_builder_refuses_what_there_is_not(build: Callable[[], str], said: str) -> None:
-    """Every seven minutes is nothing that cron can say: it would be 56 past, then 0."""
+def test_a_builder_refuses_a_schedule_that_cron_cannot_express(build: Callable[[], str], said: str) -> None:
+    """Every seven minutes is not possible in cron: after 56 the next minute would be 0."""
     with pytest.raises(InvalidCrontab) as caught:
         build()
 

@@ -35,7 +35,7 @@ REGISTRY = Registry([rollup, send_email])
     ids=["none", "text", "item", "both", "nothing"],
 )
 def test_the_items_of_tasks_come_first_then_those_of_the_crontab(crontab: Any, expected: list[str]) -> None:
-    """In an order that stays: it is that of the jobs of one minute."""
+    """The order is fixed, since it is that of the jobs of one minute."""
     assert expected == [item.identifier for item in gather(crontab, REGISTRY)]
 
 
@@ -61,8 +61,8 @@ def test_an_item_that_only_names_its_task_takes_the_defaults_of_the_task() -> No
     ],
     ids=["two-texts", "text-and-items", "of-the-task-too", "payload", "no-item", "no-crontab"],
 )
-def test_all_problems_are_told_at_once(crontab: Any, problems: list[str]) -> None:
-    """A deploy that fails four times for four typos costs an afternoon."""
+def test_all_problems_are_reported_at_once(crontab: Any, problems: list[str]) -> None:
+    """A deployment must not fail again for each typo."""
     with pytest.raises(InvalidCrontab) as raised:
         gather(crontab, REGISTRY)
 
@@ -70,8 +70,8 @@ def test_all_problems_are_told_at_once(crontab: Any, problems: list[str]) -> Non
     assert [] == [pair for pair in zip(problems, found, strict=True) if pair[0] not in pair[1]]
 
 
-def test_what_does_not_fit_a_task_is_told_with_its_line() -> None:
-    """As whatever else is wrong with a text: a long one has many items of one task."""
+def test_an_item_that_does_not_fit_its_task_is_reported_with_its_line() -> None:
+    """A long text may have many items of one task, so the line is needed."""
     text = "# each day\n0 4 * * * send_email ?id=daily {to: 5}\n0 4 * * * rollup"
     with pytest.raises(InvalidCrontab) as raised:
         gather(text, REGISTRY)

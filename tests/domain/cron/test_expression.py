@@ -1,4 +1,4 @@
-"""Cron expressions: what is accepted, with which message the rest is refused, and which minutes they hold."""
+"""Cron expressions: accepted syntax, error messages, and the minutes that they match."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -17,7 +17,7 @@ MINUTES = {*range(60)}
 
 
 def is_accepted(text: str, dialect: Dialect) -> bool:
-    """Whether an expression can be read."""
+    """Whether an expression can be parsed."""
     try:
         expand(text, dialect, "x")
     except BadExpression:
@@ -33,20 +33,20 @@ def refusal(text: str, dialect: Dialect = "crontab") -> list[tuple[int, str]]:
 
 
 def test_the_golden_table_is_whole() -> None:
-    """Each of its lines was run against the systems that it speaks of."""
+    """Each line was tested against the systems that it names."""
     assert 74 == len(GRAPHILE)
     assert set() == (EXTENDED | NEVER) - GRAPHILE.keys()
 
 
 @pytest.mark.parametrize("text", GRAPHILE, ids=ascii)
-def test_the_crontab_dialect_is_that_of_graphile_worker_without_what_never_fires(text: str) -> None:
-    """A crontab that works there works here, and one that works here means the same there."""
+def test_the_crontab_dialect_is_that_of_graphile_worker_without_expressions_that_never_fire(text: str) -> None:
+    """A crontab has the same meaning in both, as far as it works in both."""
     assert (GRAPHILE[text] and text not in NEVER) == is_accepted(text, "crontab")
 
 
 @pytest.mark.parametrize("text", GRAPHILE, ids=ascii)
 def test_the_extended_dialect_has_names_steps_in_ranges_nicknames_and_h_beyond(text: str) -> None:
-    """And nothing else of what croniter would take: no seconds, no L, W, # and ?, no range that wraps."""
+    """Other syntax of croniter is refused: seconds, L, W, #, ? and ranges that wrap."""
     assert (is_accepted(text, "crontab") or text in EXTENDED) == is_accepted(text, "extended")
 
 
@@ -57,7 +57,7 @@ def test_the_dialects_mean_the_same(text: str) -> None:
 
 
 def test_every_value_of_every_field_fits_into_an_expression() -> None:
-    """The limit refuses no minute that there is."""
+    """The limit refuses no valid minute."""
     ranges = (range(60), range(24), range(1, 32), range(1, 13), range(7))
     text = " ".join(",".join(map(str, values)) for values in ranges)
 
@@ -76,7 +76,7 @@ def test_an_expression_above_the_limit_is_refused_before_it_is_read(text: str, m
 
 
 def test_an_expression_is_five_sets() -> None:
-    """Full where nothing is restricted; Sunday is 0 in them, however it was written."""
+    """A field without a restriction is a full set. Sunday is 0, however it was written."""
     times = expand("5-7,*/30 * 31 */6 7,1", "crontab", "x")
 
     assert ({0, 5, 6, 7, 30}, {*range(24)}, {31}, {1, 7}, {0, 1}) == msgspec.structs.astuple(times)
@@ -84,8 +84,8 @@ def test_an_expression_is_five_sets() -> None:
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
-def test_an_accepted_expression_holds_the_minutes_that_it_says(text: str) -> None:
-    """On each day of four years, at some minutes of it; the matcher by hand reads the text each time."""
+def test_an_accepted_expression_matches_its_minutes(text: str) -> None:
+    """Sample minutes of four years are compared with a simple matcher that parses the text each time."""
     times = expand(text, "crontab", "x")
     start = datetime(2024, 1, 1)  # noqa: DTZ001 - a clock on the wall
     moments = [start + timedelta(days=day, minutes=37 * day % 1440) for day in range(4 * 366)]
@@ -97,7 +97,7 @@ def test_an_accepted_expression_holds_the_minutes_that_it_says(text: str) -> Non
 
 
 def elements(low: int, high: int) -> st.SearchStrategy[str]:
-    """What a field can be made of."""
+    """The elements that a cron field may consist of."""
     value = st.integers(low, high)
     ranges = st.tuples(value, value).filter(lambda pair: pair[0] < pair[1]).map(lambda pair: f"{pair[0]}-{pair[1]}")
     stars = st.one_of(st.just("*"), st.integers(1, 2 * high).map(lambda step: f"*/{step}"))
@@ -110,7 +110,7 @@ EXPRESSIONS = st.tuples(elements(0, 59), elements(0, 23), elements(1, 31), eleme
 
 
 def matches(text: str, at: datetime) -> bool:
-    """Whether an expression, that is right but may never fire, holds a minute."""
+    """Whether a valid expression, which may never fire, matches a minute."""
     try:
         return expand(text, "crontab", "x").matches(digest(at))
     except BadExpression as bad:
@@ -126,7 +126,10 @@ def matches(text: str, at: datetime) -> bool:
 @example("0 0 1 * *,3", datetime(2024, 5, 5))  # noqa: DTZ001
 @example("0 0 * * 7", datetime(2024, 5, 5))  # noqa: DTZ001
 def test_any_expression_matches_as_the_matcher_by_hand_does(text: str, at: datetime) -> None:
-    """croniter's own matcher does not: it takes `1-31` for a restriction. What never fires matches nowhere."""
+    """croniter's own matcher differs: it treats `1-31` as a restriction.
+
+    An expression that never fires matches nothing.
+    """
     assert fits(text, at.date(), at.hour, at.minute) == matches(text, at)
 
 
@@ -151,7 +154,7 @@ def test_any_expression_matches_as_the_matcher_by_hand_does(text: str, at: datet
     ],
 )
 def test_an_extended_expression_is_short_for_a_plain_one(text: str, same: str) -> None:
-    """Names, steps inside of ranges, nicknames; a Sunday that ends a range is the 7."""
+    """It has names, steps inside of ranges and nicknames. A Sunday at the end of a range is the 7."""
     assert expand(same, "crontab", "x") == expand(text, "extended", "x")
 
 
@@ -165,14 +168,14 @@ def test_an_extended_expression_is_short_for_a_plain_one(text: str, same: str) -
     ],
 )
 def test_h_is_a_value_that_the_identifier_decides(text: str, expected: tuple[set[int], set[int]]) -> None:
-    """These very values: were they others after an upgrade, all jobs that are spread would run at another time."""
+    """Other values after an upgrade would move all spread jobs."""
     times = expand(text, "extended", "send_email")
 
     assert expected == (times.minutes, times.hours)
 
 
 def test_h_spreads_the_identifiers_evenly() -> None:
-    """That is what it is for: a hundred items of which all run at 00:00 are a thundering herd."""
+    """A hundred items that all fire at 00:00 would be a thundering herd."""
     drawn = [next(iter(expand("H * * * *", "extended", f"item_{number}").minutes)) for number in range(600)]
     counts = [drawn.count(minute) for minute in MINUTES]
 
@@ -181,7 +184,7 @@ def test_h_spreads_the_identifiers_evenly() -> None:
 
 
 def test_an_h_for_a_day_is_one_that_each_month_has() -> None:
-    """Drawn from all 31, an item would be left out in some months, or never fire at all."""
+    """A value of all 31 would skip some months, or never fire."""
     days = {day for number in range(300) for day in expand("0 0 H * *", "extended", str(number)).dates}
     dows = {day for number in range(300) for day in expand("0 0 * * H", "extended", str(number)).dows}
 
@@ -190,7 +193,7 @@ def test_an_h_for_a_day_is_one_that_each_month_has() -> None:
 
 @given(st.text("ab", max_size=8), st.integers(1, 70), st.integers(0, 58), st.integers(1, 59))
 def test_h_stays_within_its_range(identifier: str, step: int, low: int, width: int) -> None:
-    """Whatever the step is."""
+    """The range holds for every step."""
     high = min(59, low + width)
 
     minutes = sorted(expand(f"H({low}-{high})/{step} * * * *", "extended", identifier).minutes)
@@ -242,8 +245,10 @@ FIVE = "minute, hour, day of the month, month, day of the week"
         ),
     ],
 )
-def test_each_fault_is_told_with_its_column_and_what_was_expected(text: str, expected: list[tuple[int, str]]) -> None:
-    """All of them at once: who mends a crontab should not have to start the worker for each."""
+def test_each_fault_is_reported_with_its_column_and_the_expected_value(
+    text: str, expected: list[tuple[int, str]]
+) -> None:
+    """All faults are reported at once, so that one start of the worker shows them all."""
     assert expected == refusal(text)
 
 
@@ -269,12 +274,12 @@ def test_each_fault_is_told_with_its_column_and_what_was_expected(text: str, exp
         ("@daily 5", [(8, "'5' follows @daily, expected nothing")]),
     ],
 )
-def test_a_fault_of_the_extended_dialect_is_told_as_well(text: str, expected: list[tuple[int, str]]) -> None:
-    """With the forms that this dialect has."""
+def test_faults_of_the_extended_dialect_are_reported_too(text: str, expected: list[tuple[int, str]]) -> None:
+    """The messages name the forms of this dialect."""
     assert expected == refusal(text, "extended")
 
 
-def test_a_name_of_a_wrong_length_is_told_what_names_look_like() -> None:
+def test_the_error_for_a_name_of_a_wrong_length_shows_a_valid_name() -> None:
     """`mo` is German, and cron's names are English."""
     assert "a name such as sun" in refusal("0 0 * * mo", "extended")[0][1]
 
@@ -287,5 +292,5 @@ def test_an_expression_that_can_never_fire_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0 0 30 2 1", "0 0 29 2 *", "0 0 30,31 2,3 *"])
 def test_an_expression_that_fires_rarely_is_accepted(text: str) -> None:
-    """A day of the week is enough; 29 February comes; one of the months has the day."""
+    """A weekday may match, 29 February recurs, or one of the months has the day."""
     assert expand(text, "crontab", "x").can_fire

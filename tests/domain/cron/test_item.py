@@ -1,4 +1,4 @@
-"""`CronItem`: what it takes, with which sentence it refuses the rest, and items beside each other."""
+"""`CronItem`: the values that it accepts, its error messages, and several items together."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def at_noon(minute: TimeDigest) -> bool:
 
 
 async def later(minute: TimeDigest) -> bool:
-    """What cannot be one."""
+    """A coroutine function, which cannot decide whether an item is due."""
     return True
 
 
@@ -44,7 +44,7 @@ MODES = "'replace', 'preserve_run_at', 'unsafe_dedupe'"
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """What is said about an item with these fields: the field, the sentence."""
+    """The problems of an item with these fields: the field and the message of each."""
     with pytest.raises(InvalidCrontab) as caught:
         CronItem(**{"task": "send_email", "match": "* * * * *", **fields})
     return [(problem.field, problem.said) for problem in caught.value.problems]
@@ -59,7 +59,7 @@ def test_an_item_is_called_as_its_task() -> None:
 
 
 def test_an_item_takes_all_options() -> None:
-    """The same that a line has, and what only code can say."""
+    """They are the options of a line in a crontab, and some that only code can express."""
     item = CronItem(
         send_email,
         "H 4 * * mon-fri",
@@ -88,15 +88,15 @@ def test_an_item_takes_all_options() -> None:
     assert ("mornings", timedelta(days=2), "Europe/Berlin") == (item.identifier, item.fill_period, str(item.zone))
 
 
-def test_what_an_item_does_not_say_is_as_the_task_says() -> None:
-    """The queue of a task is there so that its jobs never run beside each other, whoever adds them."""
+def test_an_item_has_the_options_of_its_task_by_default() -> None:
+    """Options of a task hold for all its jobs. A queue would not serialise them otherwise."""
     spec = CronItem(send_email, "* * * * *", priority=0).template
 
     assert ("mail", 3, 0, ("slow",)) == (spec.queue, spec.max_attempts, spec.priority, spec.flags)
 
 
 def test_a_fill_can_be_given_in_seconds() -> None:
-    """As every delay."""
+    """A number means seconds, like all delays."""
     assert timedelta(minutes=90) == CronItem("x", "* * * * *", fill=5400).fill_period
 
 
@@ -106,7 +106,7 @@ def test_pattern_is_the_older_name_of_match() -> None:
 
 
 def test_a_payload_is_read_when_the_item_is_made() -> None:
-    """A dict that its owner goes on to change must not change the jobs."""
+    """Later changes of the caller's dict must not change the jobs."""
     payload = {"a": 1}
     item = CronItem("x", "* * * * *", payload=payload)
     payload["a"] = 2
@@ -115,7 +115,7 @@ def test_a_payload_is_read_when_the_item_is_made() -> None:
 
 
 def test_a_payload_may_be_a_struct() -> None:
-    """As in `add_job`."""
+    """`add_job` accepts structs too."""
     kind = msgspec.defstruct("Email", [("to", str)])
 
     assert ["to"] == list(CronItem("x", "* * * * *", payload=kind("a@b.c")).members)
@@ -169,8 +169,8 @@ def test_a_payload_may_be_a_struct() -> None:
     ],
     ids=lambda value: ascii(value)[:40].partition(" object at ")[0],
 )
-def test_each_fault_of_a_field_is_told(fields: dict[str, Any], expected: tuple[str, str]) -> None:
-    """At once, where the item is made: at the first slot it would be a job that fails, or none at all."""
+def test_each_fault_of_a_field_is_reported(fields: dict[str, Any], expected: tuple[str, str]) -> None:
+    """They are reported when the item is made. At the first slot the job would fail, or not be added."""
     assert [expected] == problems(**fields)
 
 
@@ -182,8 +182,8 @@ def test_a_coroutine_function_cannot_be_asked() -> None:
     assert "plain function, got <function later" in said
 
 
-def test_all_faults_of_an_item_are_told_together() -> None:
-    """In the order of a line, and by the name of the item."""
+def test_all_faults_of_an_item_are_reported_together() -> None:
+    """They have the order of a line, and the name of the item."""
     with pytest.raises(InvalidCrontab) as caught:
         CronItem("send_email", "60 * * * 9", identifier="mornings", priority=99_999, max_attempts=0, tz="Mars")
 
@@ -197,22 +197,22 @@ def test_all_faults_of_an_item_are_told_together() -> None:
     ) == str(caught.value)
 
 
-def test_a_single_problem_stands_in_the_sentence() -> None:
-    """With the place of the text, if there is one."""
+def test_a_single_problem_is_part_of_the_sentence() -> None:
+    """It includes the place in the text, if there is one."""
     problem = CrontabProblem("hour is 24", "match", line=3, column=5)
 
     assert "crontab cannot be used: line 3, column 5: hour is 24" == str(InvalidCrontab([problem], "crontab"))
 
 
 def test_items_stay_in_their_order() -> None:
-    """What is due at the same minute is added in the order in which it was written."""
+    """Jobs that are due at the same minute are added in the order of the items."""
     items = [CronItem(name, "* * * * *") for name in ("b", "a", "c")]
 
     assert items == [*parse_cron_items(items)]
 
 
 def test_an_item_that_only_names_its_task_gets_its_defaults() -> None:
-    """As a job that is added by name does; other names stay as they are."""
+    """Jobs that are added by name get them too. Items of unknown tasks stay unchanged."""
     known, unknown = parse_cron_items(
         [CronItem("send_email", "* * * * *"), CronItem("other", "* * * * *")], Registry([send_email, rollup])
     )
@@ -220,8 +220,8 @@ def test_an_item_that_only_names_its_task_gets_its_defaults() -> None:
     assert ("mail", None) == (known.template.queue, unknown.template.queue)
 
 
-def test_faults_of_items_beside_each_other_are_told_together() -> None:
-    """The same identifier twice: one of the two would take the other's slots."""
+def test_faults_of_several_items_are_reported_together() -> None:
+    """Two items with one identifier would share slots."""
     wrong: Any = "* * * * * x"
     items = [CronItem("rollup", "* * * * *"), CronItem(send_email, at_noon), CronItem(send_email, "0 1 * * *"), wrong]
 
@@ -238,7 +238,7 @@ def test_faults_of_items_beside_each_other_are_told_together() -> None:
 
 
 def test_the_jobs_of_a_task_with_a_unique_policy_have_it() -> None:
-    """What is due while the last job still waits is dropped, if the policy says so."""
+    """The policy may drop a slot while the last job still waits."""
     made = task(singleton=True)(rollup.handler)
 
     assert CronItem(made, "* * * * *", payload={"day": "x"}).template.singleton
@@ -255,7 +255,7 @@ def test_the_jobs_of_a_task_with_a_unique_policy_have_it() -> None:
 def test_a_policy_that_its_jobs_cannot_have_is_refused(
     options: dict[str, Any], payload: dict[str, str], job_key: str | None, said: str
 ) -> None:
-    """When the item is made, and not when it is due."""
+    """It is refused when the item is made, not when it is due."""
     made = task(**options)(rollup.handler)
 
     with pytest.raises(InvalidCrontab, match=said):

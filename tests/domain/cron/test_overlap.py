@@ -1,4 +1,4 @@
-"""Overlap: what an item says becomes of a slot while a job of it is pending or running."""
+"""Overlap: how an item handles a slot while its previous job waits or runs."""
 
 import hashlib
 from typing import Any
@@ -11,12 +11,12 @@ from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_policy
 
 
 async def run() -> None:
-    """What the tasks of this file do."""
+    """Do nothing; all tasks of this file run it."""
 
 
 @pytest.mark.parametrize(("overlap", "strategy"), [("skip", "ignore"), ("replace", "replace")])
 def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, strategy: str) -> None:
-    """As strong as any: two items of one task do not meet, all jobs of one item do."""
+    """The key is as strict as any: it separates two items of one task, and unites all jobs of one item."""
     item = CronItem("t", "* * * * *", identifier="a", overlap=overlap)
     asked = msgspec.json.decode(item.extra(item.template) or "")
 
@@ -26,7 +26,7 @@ def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, stra
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 def test_the_other_options_of_a_task_are_those_of_its_jobs(overlap: str) -> None:
-    """Whatever its overlap is."""
+    """They apply for each value of overlap."""
     options: Any = {"overlap": overlap}
     item = CronItem(task(max_attempts=3)(run), "* * * * *", priority=2, **options)
     asked = msgspec.json.decode(item.extra(item.template) or "")
@@ -35,7 +35,7 @@ def test_the_other_options_of_a_task_are_those_of_its_jobs(overlap: str) -> None
 
 
 def test_items_may_overlap_by_default() -> None:
-    """As in every crontab; then a job asks what its task says."""
+    """This is usual for crontabs. The policy of the task then applies."""
     singleton = task(singleton=True)(run)
     plain, single = CronItem("t", "* * * * *"), CronItem(singleton, "* * * * *")
 
@@ -46,14 +46,14 @@ def test_items_may_overlap_by_default() -> None:
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
 def test_a_line_says_it_as_an_option(overlap: str) -> None:
-    """Beside the others."""
+    """It may be combined with other options."""
     [item] = parse_crontab(f"* * * * * t ?overlap={overlap}&id=x")
 
     assert overlap == item.overlap
 
 
 def test_an_unknown_overlap_is_refused() -> None:
-    """In a line and in code, with those that there are."""
+    """In a line and in code the error lists the known values."""
     wrong: Any = "queue"
     with pytest.raises(InvalidCrontab, match=r"column 14: overlap: 'queue' is unknown, expected allow, skip, replace"):
         parse_crontab("* * * * * t ?overlap=queue")
@@ -71,6 +71,6 @@ def test_an_unknown_overlap_is_refused() -> None:
     ids=["singleton", "unique", "job-key"],
 )
 def test_a_second_answer_to_the_same_question_is_refused(made: Any, job_key: str | None, other: str) -> None:
-    """One of the two would be lost, and nobody would notice."""
+    """Otherwise one of the two would silently be lost."""
     with pytest.raises(InvalidCrontab, match=f"overlap 'skip' goes without {other}: both say what becomes of a job"):
         CronItem(made, "* * * * *", overlap="skip", job_key=job_key)

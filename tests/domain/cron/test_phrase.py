@@ -22,21 +22,21 @@ from asyncq.domain.cron.phrase import parse_time_phrase
     ],
 )
 def test_a_time_phrase_adds_up(text: str, expected: timedelta) -> None:
-    """The first two are the examples of the seed; the order is free, and what comes twice adds up."""
+    """The order of the units is free, and repeated units add up."""
     assert expected == parse_time_phrase(text)
 
 
 @pytest.mark.parametrize(
     "text", ["", "5", "d", "5 d", "5d ", "-5d", "1.5h", "5D", "5y", "5d\n", "٥d", "5dd"], ids=ascii
 )
-def test_what_is_no_time_phrase_is_refused(text: str) -> None:
-    """A period that is read in another way than it was meant fills in the jobs of a month."""
+def test_an_invalid_time_phrase_is_refused(text: str) -> None:
+    """A misread period would fill in the jobs of a month."""
     with pytest.raises(ValueError, match=r"is not a time phrase, expected numbers with a unit s, m, h, d or w"):
         parse_time_phrase(text)
 
 
 @pytest.mark.parametrize("text", ["36525d1s", "999999999999w", "9w" * 2000])
 def test_a_phrase_longer_than_a_century_is_refused(text: str) -> None:
-    """A timedelta overflows somewhere; here is a sentence instead."""
+    """A timedelta would overflow without a clear message."""
     with pytest.raises(ValueError, match=r"is longer than 36525 days \(100 years\)"):
         parse_time_phrase(text)

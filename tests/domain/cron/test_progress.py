@@ -1,4 +1,4 @@
-"""How far an item has come: at the start, late, after the database was away, and when the clock goes back."""
+"""The progress of an item: at the start, late, after an outage, and when the clock goes back."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,27 +29,27 @@ def test_an_item_begins_with_the_very_moment_of_the_start() -> None:
 
 
 def test_a_new_item_has_missed_nothing() -> None:
-    """However long its fill is: nobody was to run it before."""
+    """Its fill does not matter, since it did not exist before."""
     new = item(fill=DAY)
 
     assert ["12:00"] == slots(new, begin(new, Known(NOON), NOON))
 
 
-def test_an_item_with_a_fill_begins_with_what_was_missed() -> None:
-    """In one go with what is due now, and told apart."""
+def test_an_item_with_a_fill_begins_with_the_missed_slots() -> None:
+    """The missed slots come together with the one that is due now, and are marked."""
     filled = item(fill=DAY)
 
     assert ["(10:00)", "(11:00)", "12:00"] == slots(filled, begin(filled, Known(NOON - DAY, NOON - 3 * HOUR), NOON))
 
 
 def test_an_item_without_a_fill_begins_now() -> None:
-    """What is past is past."""
+    """Slots before the start are not added."""
     assert ["12:00"] == slots(item(), begin(item(), Known(NOON - DAY, NOON - 3 * HOUR), NOON))
 
 
 @pytest.mark.parametrize("fill", [timedelta(0), 10 * MINUTE, HOUR, 3 * HOUR])
 def test_an_item_that_keeps_up_is_left_as_it_is(fill: timedelta) -> None:
-    """Minute by minute nothing changes."""
+    """Nothing changes from minute to minute."""
     kept = item("* * * * *", fill=fill)
     progress = Progress(NOON - MINUTE, NOON - HOUR)
 
@@ -65,31 +65,31 @@ def test_an_item_that_keeps_up_is_left_as_it_is(fill: timedelta) -> None:
     ],
     ids=["none", "longer", "shorter"],
 )
-def test_a_late_worker_adds_the_last_hour_and_with_a_fill_what_was_missed_before(
+def test_a_late_worker_adds_the_last_hour_and_with_a_fill_all_missed_slots(
     fill: timedelta, expected: list[str]
 ) -> None:
-    """After a night in which the machine slept: a job of each minute of it would be a flood."""
+    """The machine slept for a night: a job for each minute would be a flood."""
     late = item("*/20 * * * *", fill=fill)
 
     assert expected == slots(late, keep_up(late, Progress(NOON - DAY, NOON - 2 * DAY), NOON))
 
 
-def test_a_clock_that_goes_back_brings_the_slots_up_again() -> None:
-    """Which of them became jobs the database knows; the others must not wait until the clock is where it was."""
+def test_a_clock_that_goes_back_brings_the_slots_again() -> None:
+    """The database knows which of them became jobs. The others must not wait for the old future."""
     ahead = Progress(NOON + DAY, NOON + DAY)
 
     assert Progress(NOON, NOON) == keep_up(item(), ahead, NOON)
 
 
-def test_after_an_outage_an_item_goes_on_where_it_was() -> None:
-    """The worker was there: nothing was missed, and nothing is left out for want of a fill."""
+def test_after_an_outage_an_item_continues_where_it_was() -> None:
+    """The worker was running, so nothing was missed, and no slot is skipped for lack of a fill."""
     before = Progress(NOON - 40 * MINUTE, NOON - DAY)
     often = item("*/20 * * * *")
 
     assert ["11:40", "12:00"] == slots(often, begin(often, Known(NOON - DAY, NOON - HOUR), NOON, before))
 
 
-def test_after_an_outage_an_item_with_a_fill_looks_again_at_what_the_database_does_not_know() -> None:
+def test_after_an_outage_an_item_with_a_fill_checks_again_the_slots_that_the_database_lacks() -> None:
     """A standby that took over may lack the last jobs."""
     before = Progress(NOON - 40 * MINUTE, NOON - DAY)
     filled = item("*/20 * * * *", fill=DAY)
@@ -100,7 +100,7 @@ def test_after_an_outage_an_item_with_a_fill_looks_again_at_what_the_database_do
 
 
 def test_after_a_long_outage_the_last_hour_is_left() -> None:
-    """As after a long sleep."""
+    """A machine that slept for long adds the same slots."""
     often = item("*/20 * * * *")
 
     found = slots(often, begin(often, Known(NOON - DAY), NOON, Progress(NOON - 5 * HOUR, NOON - DAY)))

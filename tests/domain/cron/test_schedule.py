@@ -1,4 +1,4 @@
-"""When a pattern is due, above all when the clocks change; and that no search takes long."""
+"""The times at which a pattern is due, above all at changes of the clocks; and no search takes long."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -27,14 +27,14 @@ def pattern(text: str) -> Times:
 
 
 def due(text: str, zone: str, after: str, until: str) -> list[str]:
-    """When an expression is due, as the clocks of its zone show it, with the offset."""
+    """The times at which an expression is due, as local times of its zone with the offset."""
     found = find_zone(zone)
     slots = instants(pattern(text), found, utc(after), utc(until))
     return [f"{slot.astimezone(found):%d %H:%M%z}" for slot in slots]
 
 
 def test_the_interval_is_open_at_its_start_and_closed_at_its_end() -> None:
-    """So intervals that follow each other leave nothing out and hold nothing twice."""
+    """Adjacent intervals then neither skip nor repeat a slot."""
     assert ["01 00:15+0000", "01 00:30+0000"] == due("*/15 * * * *", "UTC", "2024-01-01", "2024-01-01 00:30")
     assert ["01 00:15+0000"] == due("*/15 * * * *", "UTC", "2024-01-01 00:00:01", "2024-01-01 00:29:59")
     assert [] == due("*/15 * * * *", "UTC", "2024-01-01 00:15", "2024-01-01 00:15")
@@ -57,7 +57,7 @@ def test_the_interval_is_open_at_its_start_and_closed_at_its_end() -> None:
 def test_a_time_of_the_day_fires_once_on_the_day_on_which_the_clocks_change(
     text: str, zone: str, day: str, expected: list[str]
 ) -> None:
-    """The day before for comparison. Left out in spring, or doubled in autumn, is what nobody means by "daily"."""
+    """The day before is for comparison. A "daily" job must neither be skipped in spring nor doubled in autumn."""
     midnight = datetime.fromisoformat(day).replace(tzinfo=find_zone(zone))
 
     found = instants(pattern(text), midnight.tzinfo, midnight - MINUTE, midnight + timedelta(days=2) - MINUTE)
@@ -74,7 +74,7 @@ def test_a_time_of_the_day_fires_once_on_the_day_on_which_the_clocks_change(
     ],
 )
 def test_the_times_of_a_gap_fall_together(text: str, expected: list[str]) -> None:
-    """Also with one that is due at that minute anyway: one job, not one for each time that does not exist."""
+    """Together with a time that is due at that minute anyway they give one job, not one for each missing time."""
     assert expected == due(text, "Europe/Berlin", "2024-03-30 23:00", "2024-03-31 21:59")
 
 
@@ -83,7 +83,7 @@ def test_the_times_of_a_gap_fall_together(text: str, expected: list[str]) -> Non
     [("*/5 * * * *", 12), ("0 * * * *", 1), ("* * * * *", 60), ("7,37 0-23 * * *", 2)],
 )
 @pytest.mark.parametrize("day", ["2024-03-31", "2024-10-27"])
-def test_a_rhythm_goes_on_as_time_passes(text: str, hours: int, day: str) -> None:
+def test_a_rhythm_continues_as_time_passes(text: str, hours: int, day: str) -> None:
     """Every five minutes means that: no pause of an hour in autumn, no burst in spring."""
     after = utc(day) - MINUTE
 
@@ -95,7 +95,7 @@ def test_a_rhythm_goes_on_as_time_passes(text: str, hours: int, day: str) -> Non
 @pytest.mark.parametrize(
     ("day", "expected"), [("2024-03-31", 0), ("2024-10-27", 120), ("2024-10-28", 60)], ids=["gap", "fold", "plain"]
 )
-def test_each_minute_of_an_hour_is_each_minute_that_there_is(day: str, expected: int) -> None:
+def test_each_minute_of_an_hour_is_each_existing_minute(day: str, expected: int) -> None:
     """`* 2 * * *`: the hour does not exist, or lasts two."""
     start = utc(day) - MINUTE
 
@@ -105,7 +105,7 @@ def test_each_minute_of_an_hour_is_each_minute_that_there_is(day: str, expected:
 
 
 def test_a_rhythm_follows_a_shift_of_half_an_hour() -> None:
-    """On Lord Howe the half hours trade places: on the wall it is still the full hour."""
+    """On Lord Howe the shift is half an hour, but the wall clock still shows the full hour."""
     found = due("0 * * * *", "Australia/Lord_Howe", "2024-04-06 12:00", "2024-04-06 18:00")
 
     expected = ["07 00:00+1100", "07 01:00+1100", "07 02:00+1030", "07 03:00+1030", "07 04:00+1030"]
@@ -159,8 +159,8 @@ def test_a_rhythm_is_each_minute_whose_digest_matches(text: str, zone: str) -> N
     st.sampled_from(STARTS),
     st.lists(st.integers(0, 5 * 1440), min_size=1, max_size=5).map(sorted),
 )
-def test_an_interval_holds_what_its_parts_hold(text: str, zone: str, start: datetime, cuts: list[int]) -> None:
-    """A worker looks from minute to minute, one that was away over days: they must agree on the slots."""
+def test_an_interval_has_the_slots_of_its_parts(text: str, zone: str, start: datetime, cuts: list[int]) -> None:
+    """A worker computes minute by minute, and over days after an outage: both must give the same slots."""
     points = [start, *(start + MINUTE * cut for cut in cuts), start + timedelta(days=6)]
     found = find_zone(zone)
 
@@ -172,7 +172,7 @@ def test_an_interval_holds_what_its_parts_hold(text: str, zone: str, start: date
 
 @given(st.sampled_from(ZONES[1:]), st.integers(0, 23), st.integers(0, 59), st.integers(2001, 2035))
 def test_a_daily_item_fires_once_on_each_day_of_a_year(zone: str, hour: int, minute: int, year: int) -> None:
-    """Whatever the time and the zone: on each date of its calendar once."""
+    """For every time and zone the slots have each date of the calendar once."""
     found = find_zone(zone)
     start, end = (datetime(number, 1, 1, tzinfo=found) for number in (year, year + 1))
 
@@ -189,7 +189,7 @@ def on_minute_three(minute: TimeDigest) -> bool:
 
 
 def test_a_function_is_asked_about_each_minute_of_its_zone() -> None:
-    """Once a minute, with the digest of the wall: half past in Kolkata."""
+    """It gets the digest of the local time once a minute: half past in Kolkata."""
     zone = find_zone("Asia/Kolkata")
 
     found = [

@@ -32,14 +32,14 @@ def missed(item: CronItem, known: Known, start: datetime) -> list[str]:
 
 
 def test_the_slots_of_an_interval_are_not_backfilled() -> None:
-    """A worker that is late by some minutes was there."""
+    """A worker that is late by some minutes was running."""
     item = hourly()
 
     assert [Slot(item, NOON + HOUR), Slot(item, NOON + 2 * HOUR)] == list(slots(item, NOON, NOON + 2 * HOUR))
 
 
-def test_slots_of_several_items_come_by_time_then_in_the_order_of_the_items() -> None:
-    """The order of their jobs' ids, and so of their running."""
+def test_slots_of_several_items_are_ordered_by_time_then_by_item() -> None:
+    """The ids of their jobs have this order, and so have their runs."""
     first, second = hourly(identifier="b"), hourly(identifier="a")
     found = [*slots(first, NOON, NOON + 2 * HOUR), *slots(second, NOON, NOON + 2 * HOUR)]
 
@@ -61,17 +61,17 @@ def test_slots_of_several_items_come_by_time_then_in_the_order_of_the_items() ->
     ],
 )
 def test_the_next_run_is_later_than_the_start(match: str, tz: str, after: str, expected: str) -> None:
-    """At most eight years: from 2096 to 2104 there is no 29 February."""
+    """The wait is eight years at most: from 2096 to 2104 there is no 29 February."""
     assert datetime.fromisoformat(expected) == next_run(CronItem("x", match, tz=tz), datetime.fromisoformat(after))
 
 
-def test_a_function_that_says_no_for_a_month_has_no_next_run() -> None:
+def test_a_function_that_is_false_for_a_month_has_no_next_run() -> None:
     """It can only be asked minute by minute; 31 days take some hundredths of a second."""
     assert None is next_run(CronItem("x", lambda _: False), NOON)
 
 
-def test_the_next_run_of_a_function_is_the_first_minute_to_which_it_says_yes() -> None:
-    """Within the month."""
+def test_the_next_run_of_a_function_is_the_first_minute_for_which_it_is_true() -> None:
+    """The search covers a month."""
     item = CronItem("x", lambda minute: minute.date >= 15)
 
     assert datetime(2021, 1, 15, tzinfo=UTC) == next_run(item, NOON)
@@ -98,28 +98,28 @@ def test_the_next_run_of_a_function_is_the_first_minute_to_which_it_says_yes() -
     ],
     ids=["last", "since", "new", "fill", "less-than-fill", "no-fill", "since-slot", "resumed", "clock-back"],
 )
-def test_what_was_missed_is_filled_in_since_the_last_execution(
+def test_missed_slots_since_the_last_execution_are_filled_in(
     known: Known, fill: timedelta, expected: list[str]
 ) -> None:
-    """In order; the slot at the start itself is not missed yet, the scheduler comes to it."""
+    """Missed slots come in order. The slot at the start itself belongs to the scheduler."""
     assert expected == missed(hourly(fill=fill), known, NOON)
 
 
 def test_a_slot_just_before_the_start_is_filled_in() -> None:
-    """Neither the fill nor the scheduler may leave it to the other."""
+    """Either the fill or the scheduler must add it."""
     assert ["12:00"] == missed(hourly(fill=HOUR), Known(NOON - HOUR, NOON - HOUR), NOON + timedelta(microseconds=1))
 
 
-def test_the_fill_goes_by_the_zone_of_the_item() -> None:
-    """Over a change of the clocks: the daily slot in the gap is made up like any other."""
+def test_the_fill_uses_the_zone_of_the_item() -> None:
+    """The fill may span a change of the clocks: the daily slot in the gap is added like any other."""
     item = CronItem("x", "30 2 * * *", tz="Europe/Berlin", fill=timedelta(days=3))
     start = datetime(2024, 3, 31, 12, tzinfo=UTC)
 
     assert ["01:30", "01:30", "01:00"] == missed(item, Known(start - timedelta(days=30)), start)
 
 
-def test_the_job_of_a_slot_is_due_at_its_time_and_says_so() -> None:
-    """The time of the slot, not that of the add, which may be later; in the format of the seed."""
+def test_the_job_of_a_slot_is_due_at_its_time_and_has_it_in_its_payload() -> None:
+    """It is the time of the slot, not that of the add, in the format of graphile-worker."""
     item = CronItem(
         send_email, "0 4 * * *", payload={"to": "a@b.c"}, priority=2, job_key="k", job_key_mode="replace", flags=["f"]
     )
@@ -140,15 +140,15 @@ def test_the_job_of_a_slot_is_due_at_its_time_and_says_so() -> None:
     assert expected == job_of(Slot(item, at))
 
 
-def test_a_job_that_was_filled_in_says_so() -> None:
-    """The handler may decide that a report of last week is of no use."""
+def test_a_job_that_was_filled_in_is_marked() -> None:
+    """A handler may ignore a report of last week."""
     payload = json.loads(job_of(Slot(hourly(), NOON, backfilled=True)).payload)
 
     assert {"_cron": {"ts": "2021-01-01T12:00:00.000Z", "backfilled": True}} == payload
 
 
-def test_cron_has_the_last_word_in_the_payload() -> None:
-    """A `_cron` that was written by hand, or copied from a job, would lie about the slot."""
+def test_cron_overrides_a_cron_member_of_the_payload() -> None:
+    """A `_cron` that was written by hand, or copied from a job, would be wrong."""
     item = hourly(payload={"_cron": 5, "a": 1})
 
     assert '{"a":1,"_cron":{"ts":"2021-01-01T12:00:00.000Z","backfilled":false}}' == job_of(Slot(item, NOON)).payload

@@ -1,4 +1,4 @@
-"""`CronStatus`: what a document of the database says, and when the item is due next."""
+"""`CronStatus`: its fields are read from a document of the database; the next run is computed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,12 +29,12 @@ DOCUMENT = {
 
 
 def status(**changes: Any) -> CronStatus:
-    """What a document with these changes says."""
+    """The status that is read from a document with these changes."""
     return read_status(msgspec.json.encode({**DOCUMENT, **changes}).decode(), NOW)
 
 
 def test_times_are_in_utc_and_the_next_run_is_worked_out_here() -> None:
-    """What workers told may be old: none need be there."""
+    """The client computes it: the workers' answers may be old, and no worker need run."""
     read = status()
 
     assert datetime(2024, 1, 1, 9, tzinfo=UTC) == read.known_since
@@ -43,7 +43,7 @@ def test_times_are_in_utc_and_the_next_run_is_worked_out_here() -> None:
 
 
 def test_options_are_fields() -> None:
-    """Those that a later release has are left out."""
+    """Options of later releases are left out."""
     read = status(options={"queue": "q", "flags": ["f"], "fill": "1d", "colour": "red"})
 
     assert ("q", ("f",), timedelta(days=1)) == (read.queue, read.flags, read.fill)
@@ -60,15 +60,15 @@ def test_options_are_fields() -> None:
     ],
     ids=["paused", "problem", "function", "expression", "zone"],
 )
-def test_what_is_not_due_has_no_next_run(changes: dict[str, Any], problem: str | None) -> None:
-    """What is wrong is told, also if no worker has said so yet."""
+def test_an_item_that_is_not_due_has_no_next_run(changes: dict[str, Any], problem: str | None) -> None:
+    """A problem is found by the client, even if no worker has reported it yet."""
     read = status(**changes)
 
     assert (None, problem) == (read.next_run, read.problem)
 
 
-def test_of_an_item_whose_workers_are_gone_only_the_name_is_known() -> None:
-    """Nobody knows what it was."""
+def test_only_the_name_of_an_item_of_former_workers_is_known() -> None:
+    """No worker can report its definition."""
     names = ("task_identifier", "expression", "dialect", "tz", "payload", "options", "overlap")
     read = status(source="static", workers=[], **dict.fromkeys(names))
 

@@ -1,4 +1,4 @@
-"""Items as objects: what an item says is what comes back, and what is no item says why."""
+"""Items as objects: they are read as they were stored, and an invalid one has an error."""
 
 from datetime import timedelta
 from typing import Any
@@ -39,8 +39,8 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=[item.identifier for item in ITEMS])
-def test_what_is_stored_of_an_item_is_all_that_it_says(item: CronItem) -> None:
-    """Its jobs are the same afterwards, and it is due at the same times."""
+def test_an_item_is_stored_with_all_its_fields(item: CronItem) -> None:
+    """Its jobs and its times are the same afterwards."""
     text = msgspec.json.encode(definition(item)).decode()
     again = item_of(item.identifier, text, Registry([send]))
 
@@ -50,13 +50,13 @@ def test_what_is_stored_of_an_item_is_all_that_it_says(item: CronItem) -> None:
     assert definition(item).keys() <= {*MEMBERS}
 
 
-def test_what_an_item_does_not_say_is_not_stored() -> None:
-    """So that the defaults of its task count, also those that change."""
+def test_fields_that_an_item_leaves_out_are_not_stored() -> None:
+    """The defaults of its task then apply, even if they change."""
     assert {"task": "send", "expression": "@daily"} == definition(CronItem(send, "@daily"))
 
 
 def test_a_function_is_not_stored() -> None:
-    """Others see that there is none."""
+    """Other readers see that the item has none."""
     assert {"task": "t"} == definition(CronItem("t", lambda _: True))
 
 
@@ -75,8 +75,8 @@ def test_a_function_is_not_stored() -> None:
     ],
     ids=ascii,
 )
-def test_what_is_no_item_says_why(text: str, said: str) -> None:
-    """SQL stores what it cannot judge."""
+def test_an_invalid_item_has_an_error(text: str, said: str) -> None:
+    """SQL stores what it cannot check."""
     with pytest.raises(InvalidCrontab) as caught:
         item_of("x", text, Registry([send]))
 
@@ -84,7 +84,7 @@ def test_what_is_no_item_says_why(text: str, said: str) -> None:
 
 
 def test_a_fill_is_seconds_or_a_phrase() -> None:
-    """SQL may say it as a crontab does."""
+    """SQL accepts the forms of a crontab."""
     texts = ('{"task": "t", "expression": "@daily", "fill": "1h30m"}', '{"task": "t", "expression": "@daily"}')
 
     assert [timedelta(minutes=90), timedelta(0)] == [fields_of(text)["fill"] for text in texts]
@@ -100,12 +100,12 @@ def test_a_fill_is_seconds_or_a_phrase() -> None:
     ids=["plain", "defaults", "policy"],
 )
 def test_the_job_of_an_item_has_the_defaults_of_its_task(item: CronItem, expected: dict[str, Any]) -> None:
-    """Without what the definition says anyway: the payload, the time."""
+    """Fields that the definition has anyway are left out: the payload, the time."""
     assert expected == job_document(item)
 
 
-def test_a_policy_is_told_as_sql_takes_it() -> None:
-    """By the names of `add_job` in SQL."""
+def test_a_policy_has_the_form_that_sql_expects() -> None:
+    """Its members have the names of `add_job` in SQL."""
     policy = UniquePolicy(keys=["args"], args_keys=["to"])
     made = task(name="s", unique=policy)(send.handler)
     told = msgspec.json.decode(msgspec.json.encode(job_document(CronItem(made, "@daily", payload={"to": "a"}))))

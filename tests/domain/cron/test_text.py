@@ -32,7 +32,7 @@ def parse_one(line: str) -> CronItem:
 
 
 def problems(text: str, **options: Any) -> list[str]:
-    """What is said about a text, problem by problem."""
+    """The messages of all problems of a text."""
     with pytest.raises(InvalidCrontab) as caught:
         parse_crontab(text, **options)
     return [str(problem) for problem in caught.value.problems]
@@ -108,18 +108,18 @@ def test_a_line_is_an_item(line: str, expected: CronItem) -> None:
     ids=ascii,
 )
 def test_blank_lines_comments_and_the_ends_of_lines_change_nothing(text: str) -> None:
-    """Nor does a last line without an end: files come from every kind of editor."""
+    """Editors differ in line endings, and may leave out the last one."""
     assert ["0 4 * * *", "5 4 * * *"] == [item.match for item in parse_crontab(text)]
 
 
 def test_blanks_and_tabs_separate_the_parts() -> None:
-    """As many as one likes, so that columns can be aligned."""
+    """Any number of them is allowed, so that columns can be aligned."""
     assert parse_one("0 4 * * * t ?max=3 {a: 1}").template == parse_one("0\t4  *\t * *   t\t?max=3 \t {a: 1}").template
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet", "\ufeff"])
 def test_an_empty_crontab_has_no_items(text: str) -> None:
-    """The file may be there before the first item is."""
+    """The file may exist before the first item."""
     assert () == parse_crontab(text)
 
 
@@ -210,13 +210,13 @@ NO_SECONDS = "there is no field for seconds or years"
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_each_problem_is_told_with_line_column_and_what_was_expected(line: str, expected: str) -> None:
-    """The column is that of the option, of the element of a field, of the character in the payload."""
+def test_each_problem_is_reported_with_line_column_and_the_expected_value(line: str, expected: str) -> None:
+    """The column is that of the option, of the element of a field, or of the character in the payload."""
     assert [f"line 1, {expected}"] == problems(line)
 
 
-def test_all_problems_of_a_text_are_told_at_once() -> None:
-    """In the order in which they stand there; and the error names the file."""
+def test_all_problems_of_a_text_are_reported_at_once() -> None:
+    """They have the order of the text, and the error names the file."""
     text = "0 4 * * * ok\n60 4 * * 9 1a ?max=0&prio=1 {a:}\n\n* * * * * ok\n5 5 * * * other ?id=ok\n"
 
     with pytest.raises(InvalidCrontab) as caught:
@@ -236,7 +236,7 @@ def test_all_problems_of_a_text_are_told_at_once() -> None:
 
 
 def test_a_problem_can_be_read_by_programs() -> None:
-    """An editor wants the place, not the sentence."""
+    """Editors need the place, not only the sentence."""
     with pytest.raises(InvalidCrontab) as caught:
         parse_crontab("\n* * * * * t ?max=0")
 
@@ -247,7 +247,7 @@ def test_a_problem_can_be_read_by_programs() -> None:
 
 @given(st.text(st.sampled_from("0*/,- \tab?=&{}:'#@\n1H%"), max_size=40))
 def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
-    """Never another error, and every place lies within the text or just behind its line."""
+    """It raises no other error, and every place is within the text or just behind its line."""
     try:
         parse_crontab(text, dialect="extended")
     except InvalidCrontab as invalid:
@@ -284,7 +284,7 @@ def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
     ids=["none", "fields", "nickname", "line", "function", "several"],
 )
 def test_a_task_brings_its_items_along(cron: Any, expected: list[CronItem]) -> None:
-    """A line without the task, a function, or several; with the defaults of the task."""
+    """It may be a line without the task, a function, or several. They have the defaults of the task."""
     items = items_of_task(send_email, cron)
 
     assert expected == [*items]
@@ -310,8 +310,8 @@ def test_a_task_brings_its_items_along(cron: Any, expected: list[CronItem]) -> N
     ],
     ids=lambda value: ascii(value)[:30],
 )
-def test_what_a_task_cannot_bring_along_is_refused(cron: Any, expected: str) -> None:
-    """When the module is imported, by the name of the task."""
+def test_options_that_the_crontab_of_a_task_cannot_have_are_refused(cron: Any, expected: str) -> None:
+    """They are refused when the module is imported, with the task's name."""
     with pytest.raises(InvalidCrontab) as caught:
         items_of_task(send_email, cron)
 
@@ -328,7 +328,7 @@ def payload_of(size: int, char: str = "x") -> str:
 
 
 def test_a_payload_of_exactly_the_limit_is_read() -> None:
-    """The limit is the largest size that works."""
+    """The limit itself is allowed."""
     item = parse_one(f"* * * * * t {payload_of(MAX_JSON5)}")
 
     assert MAX_JSON5 - len("{a:''}") == len(item.members["a"]) - len('""')

@@ -51,7 +51,7 @@ def test_when_both_days_are_restricted_either_is_enough(text: str, day: date, ex
 def test_the_days_are_those_that_it_holds_in_order(
     dates: frozenset[int], months: frozenset[int], dows: frozenset[int], start: date
 ) -> None:
-    """The search for the next run goes by them; it must not jump over one."""
+    """The search for the next run uses them, and must not skip one."""
     times = Times(ALL.minutes, ALL.hours, dates, months, dows)
     assume(times.can_fire)
     expected = [day for day in (start + timedelta(number) for number in range(800)) if times.holds(day)]
@@ -61,7 +61,7 @@ def test_the_days_are_those_that_it_holds_in_order(
 
 
 def test_the_days_end_with_the_calendar() -> None:
-    """And not with an error."""
+    """There is no error."""
     assert [date(9999, 12, 31)] == list(ALL.days(date(9999, 12, 31)))
     assert [] == list(expand("0 0 30 11 *", "crontab", "x").days(date(9999, 12, 1)))
 
@@ -80,5 +80,5 @@ def test_the_days_end_with_the_calendar() -> None:
     ],
 )
 def test_a_time_of_the_day_has_both_its_minute_and_its_hour_restricted(text: str, expected: bool) -> None:
-    """On that it depends what happens when the clocks change."""
+    """This decides the behaviour at changes of the clock."""
     assert expected == expand(text, "crontab", "x").is_fixed

@@ -43,7 +43,7 @@ def instant(wall: str, zone: str) -> str:
     ],
 )
 def test_a_zone_that_does_not_exist_is_refused_with_the_nearest_name(name: str, expected: str) -> None:
-    """Folders of the data, paths and offsets are none."""
+    """Folders of the data, paths and offsets are no zones."""
     with pytest.raises(ValueError, match="is not a time zone") as caught:
         find_zone(name)
 
@@ -52,7 +52,7 @@ def test_a_zone_that_does_not_exist_is_refused_with_the_nearest_name(name: str, 
 
 @pytest.mark.usefixtures("no_data")
 def test_without_time_zone_data_the_error_says_what_to_install() -> None:
-    """A slim container has none; "no such zone" would send its owner looking for a typing error."""
+    """A slim container has none. "No such zone" would suggest a typing error."""
     with pytest.raises(ValueError, match="this machine has no time zone data; install the package tzdata"):
         find_zone("Europe/Berlin")
 
@@ -88,7 +88,7 @@ def test_utc_needs_no_time_zone_data() -> None:
         ("1890-01-01 00:00", "Europe/Berlin", "1889-12-31 23:07+00:00"),
     ],
 )
-def test_a_time_in_a_gap_is_the_first_minute_after_it_and_one_that_comes_twice_is_the_first(
+def test_a_time_in_a_gap_is_the_first_minute_after_it_and_a_repeated_one_is_the_first(
     wall: str, zone: str, expected: str
 ) -> None:
     """A daily job must neither be left out on one day of the year nor run twice on another."""
