@@ -1,4 +1,4 @@
-"""The demo: its figures are right to the last word, and whatever ends it, nothing is left behind."""
+"""The demo: its figures are exact, and it leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ Start = Callable[..., "Demo"]
 
 
 class Demo:
-    """A demo in a terminal of its own: its process group is what Ctrl-C reaches.
+    """A demo in a terminal of its own: Ctrl-C reaches its process group.
 
     Attributes:
         process: Its process.
-        home: The folder for whatever it and its server put into a file.
+        home: The folder for the files of the demo and its server.
     """
 
     def __init__(self, home: Path, log: Path, *words: str, before: Sequence[str] = (), **more: str) -> None:
@@ -75,11 +75,11 @@ class Demo:
 
     @property
     def said(self) -> str:
-        """All that it has said so far."""
+        """All output so far."""
         return self._log.read_text()
 
     async def says(self, words: str) -> None:
-        """Wait until it has said something."""
+        """Wait for a text in the output."""
         await self._until(lambda: words in self.said or self.process.poll() is not None, END_S)
 
         assert words in self.said
@@ -104,7 +104,7 @@ class Demo:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def left(self) -> list[str]:
-        """What is left of it: files, sockets and folders by their paths, processes by their command lines."""
+        """List what remains: files, sockets and folders by their paths, processes by their command lines."""
         files = [str(path) for path in self.home.iterdir()]
         return files + [words for pid in Path("/proc").glob("[0-9]*") if (words := self._is_mine(pid))]
 
@@ -119,7 +119,7 @@ class Demo:
         return words if is_marked or is_here else None
 
 
-# As an interactive shell starts it: who runs the tests in the background has SIGINT ignored or, with nohup, SIGHUP.
+# Tests in the background ignore SIGINT or, with nohup, SIGHUP; an interactive shell does not.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -149,7 +149,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def recount() -> dict[str, Any]:
-    """Count the standard library by the demo's rules, in other words."""
+    """Count the standard library by the demo's rules, in independent code."""
     folder = Path(sysconfig.get_path("stdlib"))
     totals = {"files": 0, "lines": 0, "words": 0, "imports": 0}
     problems: dict[str, str] = {}
@@ -206,7 +206,7 @@ async def exists(dsn: str, schema: str) -> bool:
 
 
 async def test_the_figures_of_the_whole_standard_library_are_right(start: Start) -> None:
-    """Each file is counted exactly once, whoever ran it and how often: the totals of other code are the same."""
+    """Each file is counted exactly once although jobs are repeated: other code computes the same totals."""
     demo = start("--json", before=["sh", "-c", 'exec "$0" "$@" 2>/dev/null'])
     gc.disable()  # which would go through millions of syntax nodes again and again
     try:
@@ -233,7 +233,7 @@ def python_files() -> list[str]:
 
 
 async def test_ctrl_c_at_any_moment_leaves_nothing_and_ends_with_130(start: Start) -> None:
-    """The user's machine is as it was: at twenty moments of it, half the time with a second Ctrl-C."""
+    """The demo is interrupted at twenty moments, half the time with a second Ctrl-C."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     moments = random.Random(seed)
@@ -263,8 +263,8 @@ async def test_ctrl_c_at_any_moment_leaves_nothing_and_ends_with_130(start: Star
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_sigterm_and_a_closed_terminal_are_as_good_as_ctrl_c(start: Start, number: signal.Signals) -> None:
-    """Whoever stops it, and a terminal window that is closed, must not leave a server running."""
+async def test_sigterm_and_a_closed_terminal_work_like_ctrl_c(start: Start, number: signal.Signals) -> None:
+    """A stopped demo or a closed terminal window must not leave a server running."""
     demo = start("--limit", "100")
     await demo.says("jobs ")
 
@@ -274,7 +274,7 @@ async def test_sigterm_and_a_closed_terminal_are_as_good_as_ctrl_c(start: Start,
 
 
 async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) -> None:
-    """SIGKILL cannot be handled: the workers and the server's guard notice that their parent is gone."""
+    """SIGKILL cannot be handled. The workers and the server's reaper notice that their parent is gone."""
     demo = start("--limit", "100")
     await demo.says("tallies")
 
@@ -291,7 +291,7 @@ async def test_a_killed_demo_leaves_nothing_after_a_short_while(start: Start) ->
 
 
 async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, dsn: str) -> None:
-    """There is no guard on a server that is not ours: the orphaned workers drop the schema."""
+    """Such a server has no reaper, so the orphaned workers drop the schema."""
     demo = start("--limit", "100", "--dsn", dsn)
     await demo.says("tallies")
     was_there = await exists(dsn, demo.schema)
@@ -307,7 +307,7 @@ async def test_a_killed_demo_leaves_no_schema_on_a_given_server(start: Start, ds
     await wait_until(nothing_is_left, description="the end of the workers and of the schema")
 
 
-async def test_a_given_server_is_used_and_left_as_it_was(start: Start, dsn: str) -> None:
+async def test_a_given_server_is_used_and_left_unchanged(start: Start, dsn: str) -> None:
     """A demo on a server with data in it must not touch them, nor leave its own there."""
     demo = start("--limit", "8", ASYNCQ_TEST_DATABASE_URL=dsn)
     await demo.says("jobs ")
@@ -321,7 +321,7 @@ async def test_a_given_server_is_used_and_left_as_it_was(start: Start, dsn: str)
 
 
 async def test_ctrl_c_on_a_given_server_drops_the_schema(start: Start, dsn: str) -> None:
-    """There the schema does not go with the server."""
+    """The schema is not removed with that server."""
     demo = start("--limit", "100", "--dsn", dsn)
     await demo.says("jobs ")
 
@@ -340,8 +340,8 @@ async def test_database_url_is_never_used(start: Start) -> None:
     assert (0, []) == (code, demo.left()), demo.said
 
 
-async def test_without_a_postgresql_one_sentence_says_so(start: Start) -> None:
-    """Who has none needs to know what to install, and nothing else."""
+async def test_without_postgresql_one_sentence_explains_it(start: Start) -> None:
+    """Users without PostgreSQL need to know how to install it, and nothing else."""
     demo = start("--limit", "8", ASYNCQ_PG_BIN="/nonexistent")
 
     code = await demo.end()
@@ -351,13 +351,13 @@ async def test_without_a_postgresql_one_sentence_says_so(start: Start) -> None:
 
 
 def test_an_empty_dsn_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A variable that is not set must not start another server than the one that was meant."""
+    """A variable that is not set must not start an unintended server."""
     code = command.main(["--dsn", ""])
 
     assert (2, True) == (code, "--dsn is empty" in capsys.readouterr().err)
 
 
-async def test_a_reader_that_goes_away_ends_it_without_a_trace(start: Start) -> None:
+async def test_a_reader_that_closes_the_pipe_ends_it_without_a_trace(start: Start) -> None:
     """`python -m examples.demo | head` is no reason for a traceback, or for a server that stays."""
     demo = start("--limit", "8", before=["sh", "-c", '"$0" "$@" | head -n 4'])
 
@@ -385,7 +385,7 @@ async def test_a_job_that_runs_twice_is_counted_once(dsn: str) -> None:
 
 
 def test_the_next_step_is_a_command_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After `make demo` the command is on nobody's path; and another folder of programs may have none."""
+    """After `make demo` the command is not on the PATH, and other folders of programs may lack it."""
     monkeypatch.setenv("PATH", "")
     words = command._command().split()
     done = subprocess.run([*words, "worker", "--help"], capture_output=True, text=True)
@@ -416,7 +416,7 @@ def test_of_two_files_one_is_parsed_after_the_other(tmp_path: Path, monkeypatch:
 
 
 def test_the_rules_of_counting(tmp_path: Path) -> None:
-    """Decorators are no part of a function, inner functions and methods count, ties go by line."""
+    """Decorators are no part of a function; inner functions and methods count; ties are ordered by line."""
     source = (
         "import a, b\r\nfrom c import d\n\n@e\ndef f():\n    import g\n\n    async def h():\n        pass\n"
         "class I:\n    if j:\n        def k(self): return (lambda: 1)\n    else:\n        def l(self): pass\n# m"
@@ -459,15 +459,15 @@ class Terminal(io.StringIO):
 
 
 def drawn(stream: io.StringIO) -> str:
-    """What a screen writes for half of the work."""
+    """Return the output of a screen that shows half of the work."""
     screen = Screen(stream)
     screen.show(1, 2, "half")
     screen.clear()
     return stream.getvalue()
 
 
-def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is drawn over itself, and removed at the end."""
+def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is redrawn in place, and removed at the end."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
@@ -475,7 +475,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_and_no_color_get_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log must be readable, and so must the screen of who asked for no escape sequences."""
+    """A log must be readable, and so must a terminal for which NO_COLOR is set."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
 

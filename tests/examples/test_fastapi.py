@@ -77,7 +77,7 @@ async def test_an_order_that_commits_is_mailed_once_and_one_that_rolls_back_neve
 async def test_a_job_that_ends_within_the_grace_period_is_finished_before_the_service_ends(
     database: str, tmp_path: Path
 ) -> None:
-    """A deployment sends SIGTERM in the middle of jobs: what can end in time runs once."""
+    """A deployment sends SIGTERM while jobs run: those that end in time run once."""
     async with shop(database, tmp_path / "log", SHOP_MAIL_S="0.5") as service:
         taken = await service.http.post("/orders", json=TEAPOT)
         await service.service.says("mailing order")

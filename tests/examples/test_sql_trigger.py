@@ -21,7 +21,7 @@ def psql() -> str | None:
 
 
 async def run_sql(dsn: str, sql: str) -> None:
-    """Run a statement as a stranger to this process would: with psql, or by a connection where there is none."""
+    """Run a statement from outside of this process: by psql, or by a new connection if there is no psql."""
     if program_path := psql():
         done = await asyncio.to_thread(
             subprocess.run, [program_path, dsn, "-qv", "ON_ERROR_STOP=1", "-c", sql], capture_output=True, text=True
@@ -64,7 +64,7 @@ async def test_an_insert_by_psql_runs_the_jobs_of_both_triggers(database: str) -
     assert (1, [6], ["documents"]) == (welcomed, words, queues)
 
 
-async def test_an_update_of_the_body_counts_its_words_again(database: str) -> None:
+async def test_an_update_of_the_body_counts_the_words_again(database: str) -> None:
     """The trigger names the column that starts the job, so that the job's own update does not."""
     await run_sql(database, "insert into documents (body) values ('one two')")
     await run_sql(database, "update documents set body = 'one two three'")

@@ -8,21 +8,21 @@ import pytest
 from asyncq import Client, JobContext, task
 from asyncq.testing import MovableClock, assert_added, assert_not_added, run_due
 
-# What is tested: a sign-up that adds a job, and the task that it adds.
+# The tested code: a sign-up that adds a job, and the task of that job.
 
 letters: list[str] = []
 
 
 @task(queue="mail", max_attempts=3)
 async def send_welcome(ctx: JobContext, email: str) -> None:
-    """Greet somebody."""
+    """Greet a user."""
     if "@" not in email:
         raise ValueError(f"{email} is no address")
     letters.append(email)
 
 
 async def sign_up(email: str, db: asyncpg.Connection, jobs: Client) -> None:
-    """Take somebody in."""
+    """Sign a user up."""
     async with db.transaction():
         await jobs.add_job(send_welcome.job(email=email), connection=db)
 
@@ -37,7 +37,7 @@ def empty_letter_box() -> None:
 
 
 async def test_signing_up_adds_a_welcome(client: Client, db: asyncpg.Connection) -> None:
-    """Look at what was added, without running it."""
+    """The added jobs are compared without running them."""
     await sign_up("ada@example.org", db, client)
 
     await assert_added(client, send_welcome, email="ada@example.org", queue="mail")
@@ -45,7 +45,7 @@ async def test_signing_up_adds_a_welcome(client: Client, db: asyncpg.Connection)
 
 
 async def test_the_welcome_is_sent(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
-    """Run what is due with a real worker, and look at what it did; an error of a handler fails the test."""
+    """A real worker runs due jobs. An error of a handler fails the test."""
     await sign_up("ada@example.org", db, client)
 
     ran = await run_due(dsn, [send_welcome], schema=schema, raise_errors=True)
@@ -55,7 +55,7 @@ async def test_the_welcome_is_sent(dsn: str, schema: str, client: Client, db: as
 
 
 async def test_a_wrong_address_is_tried_three_times(dsn: str, schema: str, client: Client) -> None:
-    """Retries wait for their time: the clock of the schema is moved, and nobody sleeps."""
+    """Retries wait, so the test moves the schema's clock instead of sleeping."""
     added = await client.add_job(send_welcome.job(email="nowhere"))
 
     async with MovableClock(dsn, schema) as clock:

@@ -81,7 +81,7 @@ async def test_a_job_can_be_added_in_sql(dsn: str, schema: str, db: asyncpg.Conn
 
 
 async def test_many_jobs_are_added_in_one_round_trip(dsn: str, schema: str, client: Client) -> None:
-    """All or none of them; they get their ids in the order of the list, and run in it."""
+    """All jobs are added or none. Their ids have the order of the list, and so have their runs."""
     greeted: list[str] = []
 
     @task
@@ -103,7 +103,7 @@ async def test_a_script_can_add_one_job_without_a_client(dsn: str, schema: str, 
 
 
 async def test_a_waiting_job_can_be_read(client: Client) -> None:
-    """As long as it waits, it is a row that anybody can look at."""
+    """A waiting job is a row that anybody can read."""
     added = await client.add_job("greet", {"name": "Ada"})
 
     job = await client.get_job(added.id)
@@ -112,8 +112,8 @@ async def test_a_waiting_job_can_be_read(client: Client) -> None:
     assert (job.queue, job.priority, job.attempts, job.max_attempts) == (None, 0, 0, 25)
 
 
-async def test_a_job_that_ended_well_is_gone(dsn: str, schema: str, client: Client) -> None:
-    """Its row is deleted: the table holds what is to be done, not what was done."""
+async def test_a_job_that_ended_well_is_deleted(dsn: str, schema: str, client: Client) -> None:
+    """The table holds jobs that are still to be done."""
 
     @task
     async def greet(name: str) -> None:
@@ -141,7 +141,7 @@ async def test_a_worker_leaves_jobs_of_other_tasks_alone(dsn: str, schema: str, 
 
 
 async def test_a_client_that_knows_its_tasks_refuses_unknown_names(dsn: str, schema: str) -> None:
-    """A misspelt name would wait for ever; given the tasks, the client says which one was meant."""
+    """A misspelt name would wait for ever. A client with tasks suggests the right one."""
 
     @task
     async def greet(name: str) -> None:

@@ -57,7 +57,7 @@ async def test_no_worker_sees_a_job_before_the_commit(
 async def test_an_add_in_sql_is_part_of_the_transaction_too(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """Whatever driver or language runs the statement; a trigger can add the job as well."""
+    """Any driver or language can run the statement. A trigger can add the job as well."""
     await db.execute(f"create table {schema}.orders (id int primary key)")
     await db.execute(f"""
         create function {schema}.bill() returns trigger language plpgsql as $$

@@ -75,7 +75,7 @@ async def test_a_typed_dict(dsn: str, schema: str, client: Client) -> None:
 
 
 async def test_a_dict(dsn: str, schema: str, client: Client) -> None:
-    """For payloads whose fields are not known."""
+    """A dict is for payloads whose fields are not known."""
     received: list[dict[str, Any]] = []
 
     @task
@@ -103,7 +103,7 @@ async def test_a_list(dsn: str, schema: str, client: Client) -> None:
 
 
 async def test_fields(dsn: str, schema: str, client: Client) -> None:
-    """Parameters are fields of the object; dates, times and UUIDs travel as text and arrive as what they were."""
+    """Parameters are fields of the object. Dates, times and UUIDs are sent as text, and arrive with their types."""
     received: list[tuple[object, ...]] = []
 
     @task
@@ -137,7 +137,7 @@ async def test_no_payload(dsn: str, schema: str, client: Client) -> None:
 
 
 async def test_a_payload_of_the_wrong_type_is_refused_at_the_add(client: Client) -> None:
-    """Before anything is sent to the database: the error names the field and what was expected there."""
+    """The error is raised before anything is sent to the database. It names the field and its expected type."""
 
     @task
     async def send_email(email: Email) -> None:
@@ -148,8 +148,10 @@ async def test_a_payload_of_the_wrong_type_is_refused_at_the_add(client: Client)
 
 
 async def test_a_payload_that_does_not_decode_fails_the_job(dsn: str, schema: str, client: Client) -> None:
-    """By name and in SQL nobody checks the type. The worker lives on; `last_error` holds the path of the field. It is a
-    failure like another: the job is tried again, since the next deploy may mend it."""
+    """An add by name or in SQL has no type check. The worker goes on, and `last_error` has the path of the field.
+
+    The job is retried as after any failure, since the next deployment may fix it.
+    """
 
     @task
     async def send_email(email: Email) -> None:
@@ -184,8 +186,8 @@ async def test_a_function_that_cannot_be_served_is_no_task() -> None:
             pass
 
 
-async def test_meta_goes_with_a_job_beside_its_payload(dsn: str, schema: str, client: Client) -> None:
-    """`meta` is for what is about the job and not for its handler: who asked, a trace id."""
+async def test_meta_is_stored_beside_the_payload(dsn: str, schema: str, client: Client) -> None:
+    """`meta` holds data about the job that is not for its handler: the requesting user, a trace id."""
     seen: list[Any] = []
 
     @task

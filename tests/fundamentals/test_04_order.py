@@ -26,7 +26,7 @@ async def test_equals_run_in_the_order_in_which_they_were_added(dsn: str, schema
 
 
 async def test_a_lower_priority_number_runs_first(dsn: str, schema: str, client: Client) -> None:
-    """0 by default, and negative ones go before it, as with `nice`."""
+    """The default is 0, and lower numbers are more urgent, as with `nice`."""
     late = await client.add_job(write, "late", priority=10)
     usual = await client.add_job(write, "usual")
     urgent = await client.add_job(write, "urgent", priority=-10)

@@ -1,4 +1,4 @@
-"""Jobs run side by side, except those of one named queue: they run one after the other, whatever worker takes them."""
+"""Jobs run side by side. Those of one named queue run one after the other, on any worker."""
 
 import asyncio
 from datetime import timedelta
@@ -24,7 +24,7 @@ class Together:
 
 
 async def test_jobs_without_a_queue_run_side_by_side(dsn: str, schema: str, client: Client) -> None:
-    """As many as the worker's `concurrency`, 10 by default. Here two jobs wait for each other."""
+    """A worker runs `concurrency` jobs at once, 10 by default. Here two jobs wait for each other."""
     both = asyncio.Barrier(2)
 
     @task
@@ -39,7 +39,7 @@ async def test_jobs_without_a_queue_run_side_by_side(dsn: str, schema: str, clie
 
 
 async def test_jobs_of_one_queue_run_one_after_the_other(dsn: str, schema: str, client: Client) -> None:
-    """In their order: the statements of one account, the pages of one printer."""
+    """They run in order: the statements of one account, the pages of one printer."""
     together = Together()
 
     @task(queue="account/7")
@@ -84,8 +84,8 @@ async def test_queues_do_not_wait_for_each_other(dsn: str, schema: str, client: 
     assert len(ran.completed) == 2
 
 
-async def test_a_job_that_waits_for_its_retry_does_not_hold_up_its_queue(dsn: str, schema: str, client: Client) -> None:
-    """The next one takes its turn; a task that needs strict order must look for itself what came before."""
+async def test_a_job_that_waits_for_its_retry_does_not_block_its_queue(dsn: str, schema: str, client: Client) -> None:
+    """The next job runs meanwhile. A task that needs strict order must check its predecessors itself."""
 
     @task(queue="account/7")
     async def book(amount: int) -> None:
@@ -99,8 +99,8 @@ async def test_a_job_that_waits_for_its_retry_does_not_hold_up_its_queue(dsn: st
     assert (ran.retried, ran.completed) == ([bad.id], [good.id])
 
 
-async def test_a_job_of_tomorrow_does_not_hold_up_its_queue(dsn: str, schema: str, client: Client) -> None:
-    """Only due jobs are in the order."""
+async def test_a_job_of_tomorrow_does_not_block_its_queue(dsn: str, schema: str, client: Client) -> None:
+    """Only due jobs are ordered."""
 
     @task(queue="account/7")
     async def book(amount: int) -> None:

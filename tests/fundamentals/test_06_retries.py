@@ -47,9 +47,9 @@ async def test_a_failed_job_is_tried_again_when_its_wait_is_over(dsn: str, schem
 
 
 async def test_the_waits_grow_by_e_until_the_tenth_attempt(dsn: str, schema: str, client: Client) -> None:
-    """25 attempts, waits of exp(min(attempt, 10)) seconds: after four days the job is discarded.
+    """The default is 25 attempts with waits of exp(min(attempt, 10)) seconds: after four days the job is discarded.
 
-    Here a worker stays: whenever the clock is moved, it looks for what is due.
+    Here a worker keeps running: whenever the clock is moved, it looks for due jobs.
     """
     waits: list[float] = []
     failed: list[int] = []
@@ -123,7 +123,7 @@ async def test_a_task_chooses_its_waits(dsn: str, schema: str, client: Client, r
 
 
 async def test_jitter_spreads_the_waits(dsn: str, schema: str, client: Client) -> None:
-    """A hundred jobs that failed together, because a service was down, do not come back together."""
+    """A hundred jobs that failed together, because a service was down, are not retried together."""
 
     @task(retry=ConstantRetry(100, jitter=0.5))
     async def fetch_page() -> None:
@@ -138,7 +138,7 @@ async def test_jitter_spreads_the_waits(dsn: str, schema: str, client: Client) -
 
 
 async def test_a_retry_that_makes_no_sense_is_an_error_at_import() -> None:
-    """So is every other option of a task."""
+    """Other invalid options of a task fail at import too."""
     with pytest.raises(TaskError, match="retry must be a policy, a list of delays or a function"):
 
         @task(retry="sometimes")

@@ -1,4 +1,4 @@
-"""A handler can decide how its job goes on, by raising RetryAfter, Snooze or Discard."""
+"""A handler can decide the outcome of its job, by raising RetryAfter, Snooze or Discard."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from asyncq.testing import MovableClock, run_due
 
 
 async def test_retry_after_fails_this_attempt_and_sets_the_wait(dsn: str, schema: str, client: Client) -> None:
-    """When the other side says how long to wait, as HTTP's Retry-After does. An attempt is counted."""
+    """It is for a known wait, such as that of HTTP's Retry-After. An attempt is counted."""
 
     @task
     async def call_api() -> None:
@@ -23,7 +23,7 @@ async def test_retry_after_fails_this_attempt_and_sets_the_wait(dsn: str, schema
 
 
 async def test_retry_after_does_not_give_more_attempts(dsn: str, schema: str, client: Client) -> None:
-    """The last attempt is the last one, whoever chose the wait."""
+    """The limit of attempts holds, even if the handler chose the delay."""
 
     @task(max_attempts=1)
     async def call_api() -> None:
@@ -38,7 +38,7 @@ async def test_retry_after_does_not_give_more_attempts(dsn: str, schema: str, cl
 async def test_snooze_runs_the_job_again_later_without_counting_an_attempt(
     dsn: str, schema: str, client: Client
 ) -> None:
-    """For what is not ready yet, which is no failure."""
+    """A resource that is not ready yet is no failure."""
     ready = False
 
     @task(max_attempts=1)
@@ -58,7 +58,7 @@ async def test_snooze_runs_the_job_again_later_without_counting_an_attempt(
 
 
 async def test_snooze_for_no_time_runs_the_job_again_at_once(dsn: str, schema: str, client: Client) -> None:
-    """Behind those that have been waiting: long work can be cut into turns."""
+    """It runs after other waiting jobs, so long work can be cut into steps."""
     turns: list[int] = []
 
     @task
@@ -75,7 +75,7 @@ async def test_snooze_for_no_time_runs_the_job_again_at_once(dsn: str, schema: s
 
 
 async def test_discard_ends_the_attempts_of_the_job_at_once(dsn: str, schema: str, client: Client) -> None:
-    """When another attempt cannot help."""
+    """It is for errors that another attempt cannot fix."""
 
     @task
     async def charge(card: str) -> None:

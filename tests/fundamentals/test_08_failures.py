@@ -1,4 +1,4 @@
-"""What is left of a failure: the error with its traceback, a job that stays until somebody decides, a call of yours."""
+"""After a failure: the error with its traceback is kept, a discarded job stays, and your function is called."""
 
 import asyncpg
 
@@ -7,7 +7,7 @@ from asyncq.testing import run_due
 
 
 async def test_the_last_error_is_kept_with_its_traceback(dsn: str, schema: str, client: Client) -> None:
-    """Type, message and traceback stand in the job's row, where `select last_error from asyncq.jobs` finds them."""
+    """The job's row has type, message and traceback: `select last_error from asyncq.jobs` shows them."""
 
     @task
     async def divide(number: int, by: int) -> None:
@@ -23,8 +23,8 @@ async def test_the_last_error_is_kept_with_its_traceback(dsn: str, schema: str, 
     assert "asyncq/engine" not in error
 
 
-async def test_a_failed_job_does_not_hurt_the_others(dsn: str, schema: str, client: Client) -> None:
-    """Nor the worker, whatever a handler raises: here it asks Python to exit."""
+async def test_a_failed_job_does_not_affect_the_others(dsn: str, schema: str, client: Client) -> None:
+    """The worker goes on after any exception: here the handler asks Python to exit."""
 
     @task(max_attempts=1)
     async def leave() -> None:
@@ -41,8 +41,8 @@ async def test_a_failed_job_does_not_hurt_the_others(dsn: str, schema: str, clie
     assert (ran.discarded, ran.completed) == ([left.id], [stayed.id])
 
 
-async def test_a_job_that_were_discarded_stays(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
-    """It is never lost silently: it can be looked at, and tried again, until it is removed."""
+async def test_a_job_that_was_discarded_stays(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
+    """No job is lost silently: it can be inspected and retried until it is removed."""
 
     @task(max_attempts=1)
     async def charge() -> None:
@@ -58,8 +58,8 @@ async def test_a_job_that_were_discarded_stays(dsn: str, schema: str, client: Cl
     assert await db.fetchval(f"select id from {schema}.jobs where attempts = max_attempts") == added.id
 
 
-async def test_on_failed_is_called_when_a_job_is_discarded(dsn: str, schema: str, client: Client) -> None:
-    """Not for attempts that will be followed by another one. It is told the job, the attempt and the error."""
+async def test_on_discarded_is_called_when_a_job_is_discarded(dsn: str, schema: str, client: Client) -> None:
+    """Attempts that are followed by another one do not count. The function gets the job, the attempt and the error."""
     told: list[tuple[int, str, int, str]] = []
 
     def tell(failed: JobDiscarded) -> None:
@@ -76,7 +76,7 @@ async def test_on_failed_is_called_when_a_job_is_discarded(dsn: str, schema: str
 
 
 async def test_on_failed_may_be_async(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
-    """It runs after the failure was committed, so that it may look at the job, or add another one."""
+    """It runs after the failure was committed, so it may read the job, or add another one."""
     states: list[str] = []
 
     async def tell(failed: JobDiscarded) -> None:

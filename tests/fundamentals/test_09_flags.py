@@ -1,4 +1,4 @@
-"""Flags are names on jobs that a worker can refuse, for as long as it likes: a switch for what would not work now."""
+"""Flags are names on jobs. A worker can forbid them for a while, for example during an outage of a provider."""
 
 from collections.abc import Awaitable, Callable
 
@@ -34,10 +34,10 @@ async def _ask_and_forbid() -> list[str]:
 
 
 @pytest.mark.parametrize("forbidden", [_forbid, _ask_and_forbid], ids=["function", "async function"])
-async def test_what_is_forbidden_can_be_decided_at_each_fetch(
+async def test_forbidden_flags_can_be_computed_at_each_fetch(
     dsn: str, schema: str, client: Client, forbidden: Callable[[], list[str] | Awaitable[list[str]]]
 ) -> None:
-    """By a function, or by an async one that asks elsewhere: a rate limit that is used up, a provider that is down."""
+    """A plain or async function returns them: for a rate limit that is used up, or a provider that is down."""
     text = await client.add_job(send, "ada", flags=["sms"])
 
     down = await run_due(dsn, [send], schema=schema, forbidden_flags=forbidden)
@@ -46,8 +46,8 @@ async def test_what_is_forbidden_can_be_decided_at_each_fetch(
     assert (down.completed, well.completed) == ([], [text.id])
 
 
-async def test_flags_can_stand_on_the_task(dsn: str, schema: str, client: Client) -> None:
-    """All its jobs have them then."""
+async def test_a_task_can_have_flags(dsn: str, schema: str, client: Client) -> None:
+    """All its jobs have them."""
 
     @task(flags=["sms"])
     async def send_text() -> None:

@@ -1,4 +1,4 @@
-"""The function of a task: async, or plain; what surrounds it while it runs."""
+"""The function of a task: async or plain, and its surroundings while it runs."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ user: ContextVar[str] = ContextVar("user", default="nobody")
 
 
 async def test_a_plain_function_runs_in_a_thread(dsn: str, schema: str, client: Client) -> None:
-    """So that it may block: the event loop, and with it all other jobs, go on meanwhile."""
+    """It may block: the event loop and all other jobs go on meanwhile."""
     threads: list[int] = []
     goes_on = threading.Event()
 
@@ -49,7 +49,7 @@ async def test_a_plain_function_takes_payload_and_context_like_an_async_one(
 
 
 async def test_each_handler_has_context_variables_of_its_own(dsn: str, schema: str, client: Client) -> None:
-    """What one job sets, the next one does not find."""
+    """Variables that one job sets are not visible to the next one."""
     found: list[str] = []
 
     @task
@@ -78,8 +78,8 @@ async def test_each_handler_runs_in_an_asyncio_task_of_its_own(dsn: str, schema:
     assert ran.errors[added.id].startswith("TimeoutError")
 
 
-async def test_what_a_handler_returns_is_not_kept(dsn: str, schema: str, client: Client) -> None:
-    """A job has no result: store what is to stay. An event `ResultIgnored` tells of it once for each task."""
+async def test_the_return_value_of_a_handler_is_not_kept(dsn: str, schema: str, client: Client) -> None:
+    """A job has no result: store what must stay. The event `ResultIgnored` reports it once for each task."""
 
     @task
     async def count() -> int:

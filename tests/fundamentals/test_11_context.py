@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 
 
 async def test_the_context_knows_the_job(dsn: str, schema: str, client: Client) -> None:
-    """As it was when it was claimed: id, queue, priority, earlier attempts, ..."""
+    """The job has its state at the claim: id, queue, priority, earlier attempts, ..."""
     jobs: list[Job] = []
 
     @task(queue="mail", priority=3)
@@ -44,10 +44,10 @@ async def test_the_context_knows_the_attempt(dsn: str, schema: str, client: Clie
     assert attempts == [(1, None), (2, "ValueError: attempt 1")]
 
 
-async def test_the_contexts_logger_says_which_job_speaks(
+async def test_the_contexts_logger_names_the_job(
     dsn: str, schema: str, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its records carry `job_id`, `task` and `attempt`; how they look is up to your logging configuration."""
+    """Its records have `job_id`, `task` and `attempt`. Your logging configuration decides how they look."""
     caplog.set_level(logging.INFO, "asyncq.job")
 
     @task
@@ -63,7 +63,7 @@ async def test_the_contexts_logger_says_which_job_speaks(
 
 
 async def test_a_handler_can_add_jobs(dsn: str, schema: str, client: Client) -> None:
-    """On the worker's connections; what is due by that runs too."""
+    """It uses the worker's connections. `run_due` runs the added jobs too."""
 
     @task
     async def count_down(number: int, ctx: JobContext) -> None:
@@ -92,7 +92,7 @@ async def test_a_handler_can_query_the_database(dsn: str, schema: str, client: C
 
 
 async def test_a_handler_can_use_a_transaction(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
-    """`ctx.connection()` lends a connection: what a failed handler wrote and added in a transaction is not there."""
+    """`ctx.connection()` lends a connection: writes and adds of a failed handler are rolled back."""
     await db.execute(f"create table {schema}.greetings (name text)")
 
     @task
@@ -111,8 +111,8 @@ async def test_a_handler_can_use_a_transaction(dsn: str, schema: str, client: Cl
     assert [job.payload for job in await assert_added(client, "thank")] == ['{"name":"Ada"}']
 
 
-async def test_a_handler_can_be_told_that_the_worker_stops(dsn: str, schema: str, client: Client) -> None:
-    """`ctx.cancelled` is set when the worker stops: who listens to it ends in order, before the grace period does."""
+async def test_a_handler_can_notice_that_the_worker_stops(dsn: str, schema: str, client: Client) -> None:
+    """`ctx.cancelled` is set when the worker stops, so that a handler can end before the grace period does."""
     started = anyio.Event()
     copied: list[int] = []
 

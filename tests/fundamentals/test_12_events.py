@@ -1,4 +1,4 @@
-"""A worker tells observers what happens: for metrics, tracing, tests. asyncq's own log lines are one of them."""
+"""A worker emits events to observers: for metrics, tracing and tests. asyncq's own log is an observer too."""
 
 import asyncpg
 
@@ -8,11 +8,11 @@ from asyncq.testing import run_due
 
 @task
 async def greet(name: str) -> None:
-    """Greet somebody."""
+    """Greet a user."""
 
 
-async def test_an_observer_is_told_what_happens(dsn: str, schema: str, client: Client) -> None:
-    """A function that takes an event is enough. It runs in the event loop: it must not block."""
+async def test_an_observer_gets_all_events(dsn: str, schema: str, client: Client) -> None:
+    """A function that takes an event is enough. It runs in the event loop, so it must not block."""
     seen: list[str] = []
 
     def note(event: Event) -> None:
@@ -32,7 +32,7 @@ async def test_an_observer_is_told_what_happens(dsn: str, schema: str, client: C
 
 
 async def test_an_observer_can_choose_its_events(dsn: str, schema: str, client: Client) -> None:
-    """`@observer(...)` names the types; those that nobody wants are not even built."""
+    """`@observer(...)` names the types. Events that no observer wants are not even built."""
     seen: list[tuple[str, int, str, int]] = []
 
     @observer(JobStarted, JobCompleted)
@@ -45,7 +45,7 @@ async def test_an_observer_can_choose_its_events(dsn: str, schema: str, client: 
     assert seen == [("JobStarted", added.id, "greet", 1), ("JobCompleted", added.id, "greet", 1)]
 
 
-async def test_events_carry_what_there_is_to_know(dsn: str, schema: str, client: Client) -> None:
+async def test_events_have_all_relevant_fields(dsn: str, schema: str, client: Client) -> None:
     """Each type has its fields: here the error, the wait until the next attempt, the duration."""
     seen: list[JobRetried] = []
 
@@ -65,7 +65,7 @@ async def test_events_carry_what_there_is_to_know(dsn: str, schema: str, client:
 async def test_job_completed_comes_after_the_commit(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """Who sees it can rely on it: the job's row is gone for everybody, so a crash cannot run it again."""
+    """The job's row is deleted when the event is emitted, so a crash cannot run the job again."""
     seen: list[JobCompleted] = []
     version = f"select count(*) from {schema}._all_jobs()"
 
@@ -80,8 +80,8 @@ async def test_job_completed_comes_after_the_commit(
     assert await db.fetchval(version) == 0
 
 
-async def test_an_observer_that_fails_hurts_nobody(dsn: str, schema: str, client: Client) -> None:
-    """The job completes, the other observers are told, and the error is an event and a log line itself."""
+async def test_an_observer_that_fails_affects_nobody(dsn: str, schema: str, client: Client) -> None:
+    """The job completes, the other observers get the event, and the error becomes an event and a log line."""
     seen: list[str] = []
 
     @observer(JobCompleted)

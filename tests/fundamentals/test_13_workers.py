@@ -1,4 +1,4 @@
-"""A worker runs jobs: until it is told to stop, for as long as a block lasts, or until nothing is left to do."""
+"""A worker runs jobs until it is stopped, for the duration of a block, or until no due job is left."""
 
 import anyio
 import pytest
@@ -7,8 +7,8 @@ from asyncq import Client, ConfigurationError, JobContext, JobState, TaskError, 
 from tests.support.waiting import wait_until
 
 
-async def test_run_once_runs_what_is_due_and_returns(dsn: str, schema: str, client: Client) -> None:
-    """Jobs that are added meanwhile included. For cron jobs, scripts and tests: `run_due` is built on it."""
+async def test_run_once_runs_due_jobs_and_returns(dsn: str, schema: str, client: Client) -> None:
+    """Jobs that are added meanwhile are included. It is for cron jobs, scripts and tests."""
     greeted: list[str] = []
 
     @task
@@ -53,7 +53,10 @@ async def test_a_worker_runs_until_it_is_stopped(dsn: str, schema: str, client: 
 
 
 async def test_a_new_job_wakes_an_idle_worker(dsn: str, schema: str, client: Client) -> None:
-    """PostgreSQL notifies it; `poll`, how often it looks by itself, is only the safety net. Here it is a minute."""
+    """PostgreSQL notifies it.
+
+    `poll`, the interval of checks without a notification, is only a safety net; here a minute.
+    """
     greeted: list[str] = []
 
     @task
@@ -120,7 +123,7 @@ async def test_a_job_runs_on_one_of_many_workers(dsn: str, schema: str, client: 
 
 
 async def test_options_are_checked_when_the_worker_is_made(dsn: str) -> None:
-    """Not when the first job comes."""
+    """They fail before the first job."""
     with pytest.raises(ConfigurationError, match="concurrency must be a whole number from 1"):
         Worker(dsn, [], concurrency=0)
 

@@ -9,7 +9,7 @@ from asyncq.testing import run_due, temporary_schema
 
 @task
 async def greet(name: str) -> None:
-    """Greet somebody."""
+    """Greet a user."""
 
 
 async def test_a_schema_is_installed_by_migrate(dsn: str, db: asyncpg.Connection) -> None:
@@ -42,7 +42,7 @@ async def test_a_worker_installs_the_schema_when_asked(dsn: str, db: asyncpg.Con
     assert added
 
 
-async def test_two_schemas_know_nothing_of_each_other(dsn: str, schema: str, client: Client) -> None:
+async def test_two_schemas_are_independent(dsn: str, schema: str, client: Client) -> None:
     """Two applications, or two environments, can share a database."""
     added = await client.add_job(greet, "Ada")
 
@@ -54,6 +54,6 @@ async def test_two_schemas_know_nothing_of_each_other(dsn: str, schema: str, cli
 
 
 async def test_a_schemas_name_needs_no_quotes(dsn: str) -> None:
-    """It stands in SQL as it is: lower case, digits and underscores, no reserved word."""
+    """Names are used in SQL without quotes: lower case, digits and underscores, no reserved word."""
     with pytest.raises(ConfigurationError, match="'Shop' cannot be used"):
         Client(dsn, schema="Shop")

@@ -34,8 +34,8 @@ async def sign_up(email: str, client: Client, connection: asyncpg.Connection) ->
         await client.add_job(send_reminder.job(email), connection=connection, run_at=in_a_week)
 
 
-async def test_assert_added_looks_for_a_waiting_job(client: Client, db: asyncpg.Connection) -> None:
-    """By what matters to the test: fields of the payload, options of the job; the rest may be anything."""
+async def test_assert_added_finds_a_waiting_job(client: Client, db: asyncpg.Connection) -> None:
+    """Only the named fields of the payload and options of the job are compared."""
     await sign_up("ada@example.org", client, db)
 
     await assert_added(client, send_welcome, to="ada@example.org", name="friend", queue="mail")
@@ -43,7 +43,7 @@ async def test_assert_added_looks_for_a_waiting_job(client: Client, db: asyncpg.
 
 
 async def test_assert_added_returns_the_jobs(client: Client, db: asyncpg.Connection) -> None:
-    """For whatever else there is to say about them; unpacking asserts that it is exactly one."""
+    """Further assertions can use them. Unpacking asserts that there is exactly one."""
     await sign_up("ada@example.org", client, db)
 
     [reminder] = await assert_added(client, send_reminder)
@@ -51,8 +51,8 @@ async def test_assert_added_returns_the_jobs(client: Client, db: asyncpg.Connect
     assert timedelta(days=6) < reminder.run_at - reminder.created_at <= timedelta(days=7)
 
 
-async def test_assert_added_looks_into_an_open_transaction(client: Client, db: asyncpg.Connection, schema: str) -> None:
-    """With the connection instead of the client: a test can roll everything back at its end."""
+async def test_assert_added_sees_an_open_transaction(client: Client, db: asyncpg.Connection, schema: str) -> None:
+    """It takes the connection instead of the client, so that a test can roll everything back."""
     transaction = db.transaction()
     await transaction.start()
     await sign_up("ada@example.org", client, db)
@@ -62,10 +62,10 @@ async def test_assert_added_looks_into_an_open_transaction(client: Client, db: a
     await assert_not_added(client, send_welcome)
 
 
-async def test_run_due_runs_the_jobs_and_says_what_became_of_them(
+async def test_run_due_runs_the_jobs_and_returns_their_outcomes(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """It is a real worker on the real tables; the reminder's time has not come."""
+    """A real worker runs on real tables. The reminder is not due yet."""
     await sign_up("ada@example.org", client, db)
 
     ran = await run_due(dsn, [send_welcome, send_reminder], schema=schema)
@@ -73,10 +73,10 @@ async def test_run_due_runs_the_jobs_and_says_what_became_of_them(
     assert (len(ran.completed), len(ran.discarded)) == (1, 0)
 
 
-async def test_run_due_can_raise_what_a_handler_raised(
+async def test_run_due_can_raise_the_error_of_a_handler(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """So that a defect in a handler makes the test red, with the handler's own traceback."""
+    """A defect in a handler then fails the test with the handler's own traceback."""
     await sign_up("nonsense", client, db)
 
     with pytest.raises(ValueError, match="nonsense is no address"):
@@ -97,7 +97,7 @@ async def test_moving_the_clock_brings_the_time_of_a_job(
 
 
 async def test_moving_the_clock_wakes_a_running_worker(dsn: str, schema: str, client: Client) -> None:
-    """For tests of a whole service: `make_worker` makes a worker that accepts a moved clock."""
+    """For tests of a whole service, `make_worker` makes a worker that accepts a moved clock."""
     rung: list[str] = []
 
     @task

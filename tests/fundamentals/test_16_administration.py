@@ -13,8 +13,8 @@ async def charge(cents: int, limit: int) -> None:
         raise RuntimeError("card refused")
 
 
-async def test_failed_jobs_are_listed_and_tried_again(client: Client, dsn: str, schema: str) -> None:
-    """They stay in the database, with their last error, until somebody decides."""
+async def test_discarded_jobs_are_listed_and_retried(client: Client, dsn: str, schema: str) -> None:
+    """They stay in the database with their last error until somebody decides."""
     await client.add_job(charge.job(cents=50, limit=100))
     added = await client.add_job(charge.job(cents=500, limit=100))
     await Worker(dsn, [charge], schema=schema).run_once()
@@ -26,8 +26,8 @@ async def test_failed_jobs_are_listed_and_tried_again(client: Client, dsn: str, 
     assert [(added.id, "available", 0)] == [(job.id, job.state, job.attempts) for job in again]
 
 
-async def test_a_job_that_does_not_run_says_why(client: Client, dsn: str, schema: str) -> None:
-    """By the rules by which workers fetch."""
+async def test_the_reasons_why_a_job_does_not_run_are_explained(client: Client, dsn: str, schema: str) -> None:
+    """The answer follows the rules by which workers fetch."""
     added = await client.add_job(charge.job(cents=1, limit=1))
     before = await client.admin.explain(added.id)
     async with Worker(dsn, [charge], schema=schema, forbidden_flags=["eu"]).start():

@@ -1,4 +1,4 @@
-"""What must not exist twice: singletons, unique policies, idempotency keys."""
+"""Jobs that must not exist twice: singletons, unique policies, idempotency keys."""
 
 import asyncpg
 import pytest
@@ -38,7 +38,7 @@ async def test_a_subject_makes_it_one_for_each(client: Client) -> None:
     assert (one.outcome, two.outcome, again.outcome) == ("added", "added", "deduplicated")
 
 
-async def test_a_request_that_comes_during_the_run_can_run_it_again(dsn: str, schema: str, client: Client) -> None:
+async def test_a_request_during_the_run_can_run_it_again(dsn: str, schema: str, client: Client) -> None:
     """`rerun=True`: the run may have read what has changed since. The last payload counts, and it runs once more."""
     ran: list[int] = []
 
@@ -58,8 +58,8 @@ async def test_a_request_that_comes_during_the_run_can_run_it_again(dsn: str, sc
     assert ran == [1, 3]
 
 
-async def test_a_policy_says_what_makes_two_jobs_the_same(client: Client) -> None:
-    """Here the customer, and not the rest of the payload; by default a second job is an error."""
+async def test_a_policy_defines_which_jobs_are_duplicates(client: Client) -> None:
+    """Here only the customer counts, not the rest of the payload. By default a second job is an error."""
 
     @task(unique=UniquePolicy(keys=["args"], args_keys=["customer"]))
     async def send_report(customer: int, verbose: bool = False) -> None: ...
@@ -73,7 +73,7 @@ async def test_a_policy_says_what_makes_two_jobs_the_same(client: Client) -> Non
 
 
 async def test_a_new_job_can_replace_the_one_that_runs(dsn: str, schema: str, client: Client) -> None:
-    """Its handler is cancelled, and whatever it comes to, it is not tried again."""
+    """The handler of the old job is cancelled, and the old job is not retried."""
     ran: list[int] = []
 
     @task(unique={"on_conflict": "replace"})
@@ -92,10 +92,10 @@ async def test_a_new_job_can_replace_the_one_that_runs(dsn: str, schema: str, cl
     assert (new.outcome, new.existing_id, new.existing_state) == ("added", old.id, JobState.ACTIVE)
 
 
-async def test_a_request_with_a_key_can_be_made_again(
+async def test_a_request_with_a_key_can_be_repeated(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """When nobody knows whether the first try was committed; also after the job is done."""
+    """This helps if the outcome of the first try is unknown, even after the job has ended."""
     paid: list[int] = []
 
     @task

@@ -36,8 +36,8 @@ async def test_a_slot_becomes_a_job_at_its_time(dsn: str, schema: str) -> None:
             await alarm.has_rung("cook")
 
 
-async def test_however_many_workers_there_are_a_slot_is_one_job(dsn: str, schema: str) -> None:
-    """All have the crontab, none is the leader."""
+async def test_a_slot_is_one_job_for_any_number_of_workers(dsn: str, schema: str) -> None:
+    """All workers have the crontab, and none is the leader."""
     alarm = Alarm()
     async with MovableClock(dsn, schema) as clock:
         await clock.set(MORNING)
@@ -49,8 +49,8 @@ async def test_however_many_workers_there_are_a_slot_is_one_job(dsn: str, schema
             await alarm.has_rung("all", "all")
 
 
-async def test_what_was_missed_is_made_up_for_as_far_as_the_fill_goes(dsn: str, schema: str) -> None:
-    """While no worker ran, two slots passed; a new item has missed nothing."""
+async def test_missed_slots_are_added_as_far_back_as_the_fill(dsn: str, schema: str) -> None:
+    """Two slots passed while no worker ran. A new item has missed none."""
     alarm = Alarm()
     crontab = "0 * * * * ring ?id=new {who: 'new'}\n0 * * * * ring ?id=known&fill=1d {who: 'known'}"
     async with MovableClock(dsn, schema) as clock:
@@ -63,7 +63,7 @@ async def test_what_was_missed_is_made_up_for_as_far_as_the_fill_goes(dsn: str, 
 
 
 async def test_an_item_is_stored_while_workers_run(dsn: str, schema: str, client: Client) -> None:
-    """They hear of it, and of each change."""
+    """Workers are notified of it and of each change."""
     alarm = Alarm()
     async with MovableClock(dsn, schema) as clock:
         await clock.set(MORNING)
@@ -79,8 +79,8 @@ async def test_an_item_is_stored_while_workers_run(dsn: str, schema: str, client
     assert ("stored", datetime(2026, 7, 1, 8, tzinfo=UTC)) == (added.source, added.next_run)
 
 
-async def test_what_is_due_during_a_pause_is_left_out(dsn: str, schema: str, client: Client) -> None:
-    """An item of a crontab can be paused too: that is remembered, whatever is started anew."""
+async def test_slots_during_a_pause_are_left_out(dsn: str, schema: str, client: Client) -> None:
+    """An item of a crontab can be paused too. The pause is stored, so it outlasts restarts."""
     alarm = Alarm()
     worker = [make_worker(dsn, [alarm.task], schema=schema, crontab="* * * * * ring ?fill=1d") for _ in range(2)]
     async with MovableClock(dsn, schema) as clock:
@@ -98,7 +98,7 @@ async def test_what_is_due_during_a_pause_is_left_out(dsn: str, schema: str, cli
 
 
 async def test_an_item_is_run_now(client: Client) -> None:
-    """By hand, as if it were due; with `skip` not beside a job of it that waits or runs."""
+    """A manual run counts as due. With `skip` it does not run beside a waiting or running job of the item."""
     await client.cron.add(CronItem("ring", "@daily", overlap="skip"))
 
     first, second = await client.cron.run("ring"), await client.cron.run("ring")
@@ -107,7 +107,7 @@ async def test_an_item_is_run_now(client: Client) -> None:
 
 
 def test_an_item_is_checked_when_it_is_made() -> None:
-    """All that is wrong is told at once; and when it is due next can be asked."""
+    """The error has all problems. `next_run` shows when an item is due next."""
     said = ""
     try:
         CronItem("ring", "61 * * * *", tz="Mars")

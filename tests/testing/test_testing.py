@@ -1,4 +1,4 @@
-"""The kit for tests: a schema of one's own, running what is due, looking at what was added, moving the clock."""
+"""The kit for tests: a schema for each test, running due jobs, checking added jobs, moving the clock."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -59,11 +59,11 @@ class Like(NamedTuple):
 
 
 class Nothing(msgspec.Struct):
-    """Without a field: none can be asked for."""
+    """A payload without a field."""
 
 
 class Attributed:
-    """As attrs makes them, in as far as they are looked at."""
+    """A class like those of attrs, as far as the kit reads them."""
 
     __attrs_attrs__ = (Like("size"),)
     size = 3
@@ -86,7 +86,7 @@ async def rollup(ctx: JobContext, day: str, dry_run: bool = False) -> None:
 
 @task
 async def visit(address: Address) -> None:
-    """Go there."""
+    """Visit a city."""
 
 
 @task
@@ -100,7 +100,7 @@ async def plot(point: Point) -> None:
 
 
 def plainly(function: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    """A decorator that knows nothing of coroutines."""
+    """A decorator that treats a coroutine function like a plain one."""
 
     @functools.wraps(function)
     def call() -> Awaitable[None]:
@@ -131,8 +131,8 @@ def fail_in_a_thread() -> None:
 # A schema of its own
 
 
-async def test_a_temporary_schema_is_installed_and_gone_afterwards(dsn: str, db: asyncpg.Connection) -> None:
-    """Tests that run at the same time never meet, and nothing stays."""
+async def test_a_temporary_schema_is_installed_and_dropped_afterwards(dsn: str, db: asyncpg.Connection) -> None:
+    """Concurrent tests have different schemas, and nothing remains."""
     async with temporary_schema(dsn, prefix="shop") as schema:
         before = await db.fetchval("select to_regclass($1) is not null", f"{schema}._jobs")
 
@@ -142,7 +142,7 @@ async def test_a_temporary_schema_is_installed_and_gone_afterwards(dsn: str, db:
 
 
 async def test_a_temporary_schema_is_dropped_when_the_test_fails(dsn: str, db: asyncpg.Connection) -> None:
-    """A red test leaves no more behind than a green one."""
+    """A failed test leaves no more behind than a passed one."""
     with pytest.raises(ZeroDivisionError):
         async with temporary_schema(dsn) as schema:
             raise ZeroDivisionError
@@ -151,7 +151,7 @@ async def test_a_temporary_schema_is_dropped_when_the_test_fails(dsn: str, db: a
 
 
 async def test_a_temporary_schema_is_dropped_when_a_scope_cancels_its_block(dsn: str, db: asyncpg.Connection) -> None:
-    """As `fail_after` does around it, or the failure of another task of the group: each further await fails there."""
+    """`fail_after` and failures of other tasks of the group cancel like this: each further await fails there."""
     with anyio.CancelScope() as scope:
         async with temporary_schema(dsn) as schema:
             scope.cancel()
@@ -182,7 +182,7 @@ async def test_a_temporary_schema_is_dropped_when_its_installation_is_cancelled(
 async def test_a_transaction_that_is_left_open_does_not_make_the_test_hang(
     dsn: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The schema cannot be dropped then; an error with the reason is better than a run that stands still."""
+    """The schema cannot be dropped then. An error with the reason is better than a run that hangs."""
     monkeypatch.setattr("asyncq.testing.schema.DROP_PATIENCE_S", 0.05)
     block = temporary_schema(dsn)
     schema = await block.__aenter__()
@@ -202,7 +202,7 @@ async def test_a_transaction_that_is_left_open_does_not_make_the_test_hang(
 
 
 async def test_a_moved_clock_shows_the_moved_time_and_goes_on(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """A clock that stood still would hide what depends on time passing."""
+    """A stopped clock would hide faults that depend on time passing."""
     clock = MovableClock(dsn, schema)
     moved = await clock.move(-26304 * HOUR - timedelta(microseconds=1))
 
@@ -212,7 +212,7 @@ async def test_a_moved_clock_shows_the_moved_time_and_goes_on(dsn: str, schema: 
 
 
 async def test_moves_add_up(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """Also those of two clocks of one schema: the offset stands in the database."""
+    """Moves of two clocks add up too, since the offset is stored in the database."""
     await MovableClock(dsn, schema).move(HOUR)
     await MovableClock(dsn, schema).move(HOUR)
 
@@ -220,7 +220,7 @@ async def test_moves_add_up(dsn: str, schema: str, db: asyncpg.Connection) -> No
 
 
 async def test_moves_at_the_same_time_add_up_too(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """They wait for each other: PostgreSQL refuses to replace one function twice at once."""
+    """They wait for each other, since PostgreSQL refuses concurrent replacements of a function."""
     async with anyio.create_task_group() as group:
         for _ in range(4):
             group.start_soon(MovableClock(dsn, schema).move, HOUR)
@@ -229,7 +229,7 @@ async def test_moves_at_the_same_time_add_up_too(dsn: str, schema: str, db: asyn
 
 
 async def test_a_clock_can_be_set(dsn: str, schema: str) -> None:
-    """For days that matter: the end of a month, the night of a change to summer time."""
+    """Tests need special days: the end of a month, the night of a change to summer time."""
     clock = MovableClock(dsn, schema)
     new_year = datetime(2031, 1, 1, tzinfo=UTC)
 
@@ -239,7 +239,7 @@ async def test_a_clock_can_be_set(dsn: str, schema: str) -> None:
 
 
 async def test_a_clock_is_right_after_its_block(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """For schemas that outlive the test: any worker may run again."""
+    """The schema may outlive the test, and any worker may use it again."""
     async with MovableClock(dsn, schema) as clock:
         await clock.move(HOUR)
 
@@ -250,7 +250,7 @@ async def test_a_clock_is_right_after_its_block(dsn: str, schema: str, db: async
 async def test_a_clock_is_right_after_a_block_that_a_scope_cancels(
     dsn: str, schema: str, db: asyncpg.Connection
 ) -> None:
-    """Else the next test of the schema meets a moved one."""
+    """Otherwise the next test of the schema would have a moved clock."""
     with anyio.CancelScope() as scope:
         async with MovableClock(dsn, schema) as clock:
             await clock.move(HOUR)
@@ -259,8 +259,8 @@ async def test_a_clock_is_right_after_a_block_that_a_scope_cancels(
     assert await db.fetchval(f"select {schema}.now() = now()")
 
 
-async def test_the_moved_doors_still_inline(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """Only inlined functions make the server plan anew when they are replaced; and a call would cost each fetch."""
+async def test_the_moved_clock_functions_are_still_inlined(dsn: str, schema: str, db: asyncpg.Connection) -> None:
+    """The server replans only inlined functions when they are replaced, and a call would slow each fetch."""
     await MovableClock(dsn, schema).move(HOUR)
 
     plan = await db.fetch(f"explain (verbose, costs off) select {schema}.now(), {schema}.clock()")
@@ -292,7 +292,7 @@ async def test_the_prepared_statements_of_a_running_worker_follow_the_clock(
 
 
 async def test_the_prepared_statements_of_a_client_follow_the_clock(dsn: str, schema: str, client: Client) -> None:
-    """A plpgsql function keeps the plan of the expression that asks for the time; it is made anew as well."""
+    """A plpgsql function keeps the plan of the expression that asks for the time; that is replanned too."""
     client = Client(dsn, schema=schema, pool_size=1)
     async with client:
         before = await client.get_job((await client.add_job(rollup.job("monday"))).id)
@@ -304,7 +304,7 @@ async def test_the_prepared_statements_of_a_client_follow_the_clock(dsn: str, sc
 
 
 async def test_leases_do_not_follow_the_clock(dsn: str, schema: str, client: Client, db: asyncpg.Connection) -> None:
-    """Whoever moves the clock by a month has not made every worker dead: their jobs are not rescued."""
+    """Moving the clock by a month must not make workers dead: their jobs are not rescued."""
     started, go_on = anyio.Event(), anyio.Event()
 
     @task
@@ -335,7 +335,7 @@ async def test_an_ordinary_worker_refuses_a_moved_clock(dsn: str, schema: str) -
 async def test_the_clock_of_a_schema_that_is_not_a_tests_is_refused(
     dsn: str, schema: str, db: asyncpg.Connection
 ) -> None:
-    """A wrong DSN must not move time under somebody's feet; a comment says that only tests use the schema."""
+    """A wrong DSN must not move the time of other programs. A comment marks the schemas of tests."""
     await db.execute(f"comment on schema {schema} is 'in use'")
 
     with pytest.raises(ConfigurationError, match=f"comment on schema {schema} is 'asyncq.testing'"):
@@ -364,8 +364,8 @@ async def test_a_clock_takes_a_timedelta_and_a_datetime_with_a_zone(dsn: str, sc
 # Running what is due
 
 
-async def test_run_due_reports_what_became_of_each_job(dsn: str, schema: str, client: Client) -> None:
-    """By id, in order; the errors as `last_error` holds them."""
+async def test_run_due_reports_the_outcome_of_each_job(dsn: str, schema: str, client: Client) -> None:
+    """The outcomes have ids, in order; the errors have the form of `last_error`."""
 
     @task
     async def end(how: str) -> None:
@@ -403,8 +403,8 @@ async def test_run_due_reports_nothing_when_nothing_is_due(dsn: str, schema: str
     assert (await client.get_job(added.id)).attempts == 0
 
 
-async def test_run_due_tells_further_observers(dsn: str, schema: str, client: Client) -> None:
-    """Its own does not take the place of the test's."""
+async def test_run_due_emits_events_to_further_observers(dsn: str, schema: str, client: Client) -> None:
+    """Its own observer does not replace them."""
     seen: list[str] = []
     await client.add_job(rollup.job("monday"))
 
@@ -428,7 +428,7 @@ async def test_run_due_raises_no_error_of_a_handler(dsn: str, schema: str, clien
 async def test_run_due_raises_the_handlers_own_error_when_asked(
     dsn: str, schema: str, client: Client, failing: object, kind: type[Exception], said: str
 ) -> None:
-    """With its traceback, so that a test fails where the handler did; the job is settled as ever."""
+    """It has the handler's traceback, and the job is settled as usual."""
     added = await client.add_job(failing)
     await client.add_job(rollup.job("monday"))
 
@@ -444,7 +444,7 @@ async def test_run_due_raises_the_handlers_own_error_when_asked(
 async def test_run_due_raises_the_error_of_an_async_handler_in_a_plain_wrapper(
     dsn: str, schema: str, client: Client
 ) -> None:
-    """What it returns is what runs; a task that is named twice is one."""
+    """The returned coroutine is the one that runs. A task that is given twice counts once."""
     await client.add_job(wrapped)
 
     with pytest.raises(KeyError, match="mine"):
@@ -496,7 +496,7 @@ async def test_run_due_does_not_raise_a_snooze_in_a_group(dsn: str, schema: str,
 
 
 async def test_assert_added_returns_the_jobs_that_fit(client: Client) -> None:
-    """For whatever else is to be asserted about them, in the order in which they will run."""
+    """They can be used for further assertions, in the order in which they will run."""
     first = await client.add_job(send_email, Email("ada@example.org"))
     await client.add_job(send_email, Email("bob@example.org"))
     urgent = await client.add_job(send_email, Email("ada@example.org", "urgent"), priority=-1)
@@ -517,8 +517,8 @@ async def test_assert_added_returns_the_jobs_that_fit(client: Client) -> None:
     ],
     ids=str,
 )
-async def test_assert_added_compares_what_is_named(client: Client, expected: dict[str, object]) -> None:
-    """Fields of the payload as the handler will see them, and options of the job."""
+async def test_assert_added_compares_only_the_named_fields(client: Client, expected: dict[str, object]) -> None:
+    """These are fields of the payload as the handler sees them, and options of the job."""
     await client.add_job(
         "send_email",
         {"to": "ada@example.org"},
@@ -547,7 +547,7 @@ async def test_assert_added_compares_what_is_named(client: Client, expected: dic
     ids=str,
 )
 async def test_assert_added_fails_when_one_thing_differs(client: Client, expected: dict[str, object]) -> None:
-    """And assert_not_added does not."""
+    """assert_not_added passes then."""
     await client.add_job(send_email, Email("ada@example.org"))
 
     with pytest.raises(AssertionError, match=f"differs in {next(iter(expected)).replace('job_key', 'job_key')} "):
@@ -556,7 +556,7 @@ async def test_assert_added_fails_when_one_thing_differs(client: Client, expecte
 
 
 async def test_assert_added_compares_whole_payloads(client: Client) -> None:
-    """A struct, a list, or what is the same JSON; a dict names some of the fields."""
+    """A struct, a list or equal JSON must match completely. A dict names only some of the fields."""
     await client.add_job(send_email, Email("ada@example.org"))
     await client.add_job(total, [1, 2])
     await client.add_job(visit, {"city": "Turin"})
@@ -574,7 +574,7 @@ async def test_assert_added_compares_whole_payloads(client: Client) -> None:
 
 
 async def test_assert_added_knows_the_fields_of_every_kind_of_payload(client: Client) -> None:
-    """Else a field that differs would pass for one that is not there, and `assert_not_added` could not fail."""
+    """Otherwise a wrong value would look like a missing field, and `assert_not_added` could not fail."""
     await client.add_job(plot, Point(1))
 
     await assert_added(client, plot, x=1, y=0)
@@ -586,14 +586,14 @@ async def test_assert_added_knows_the_fields_of_every_kind_of_payload(client: Cl
 
 
 async def test_assert_added_takes_a_name(client: Client) -> None:
-    """Payloads are plain JSON then: what the task would add to them is not there."""
+    """Payloads are plain JSON then, without the defaults of the task."""
     await client.add_job("send_email", {"to": "ada@example.org"})
 
     await assert_added(client, "send_email", to="ada@example.org")
     await assert_not_added(client, "send_email", subject="hi")
 
 
-async def test_assert_added_looks_into_the_callers_open_transaction(
+async def test_assert_added_sees_the_callers_open_transaction(
     db: asyncpg.Connection, client: Client, schema: str
 ) -> None:
     """A test may roll everything back at its end."""
@@ -604,8 +604,8 @@ async def test_assert_added_looks_into_the_callers_open_transaction(
         await assert_not_added(client, send_email)
 
 
-async def test_assert_added_shows_what_there_is(client: Client) -> None:
-    """So that the next step is to read, not to debug."""
+async def test_assert_added_shows_the_waiting_jobs(client: Client) -> None:
+    """Users then need not debug."""
     added = await client.add_job(send_email, Email("bob@example.org"), run_at=datetime(2031, 1, 1, tzinfo=UTC))
     await client.add_job(rollup.job("monday"))
 
@@ -621,7 +621,7 @@ async def test_assert_added_shows_what_there_is(client: Client) -> None:
 
 
 async def test_assert_added_does_not_see_jobs_that_are_discarded(dsn: str, schema: str, client: Client) -> None:
-    """They are past; the message tells of them."""
+    """They are in the past; the message mentions them."""
     await client.add_job(fail, max_attempts=1)
     await run_due(dsn, [fail], schema=schema)
 
@@ -630,7 +630,7 @@ async def test_assert_added_does_not_see_jobs_that_are_discarded(dsn: str, schem
 
 
 async def test_assert_added_shows_ten_jobs_at_most(client: Client) -> None:
-    """A thousand lines help nobody."""
+    """A thousand lines would not help."""
     await client.add_jobs([rollup.job("monday")] * 12)
 
     with pytest.raises(AssertionError) as caught:
@@ -641,7 +641,7 @@ async def test_assert_added_shows_ten_jobs_at_most(client: Client) -> None:
 
 
 async def test_assert_not_added_shows_the_job(client: Client) -> None:
-    """The one that should not be there."""
+    """It is the unexpected one."""
     added = await client.add_job(rollup.job("monday"))
 
     with pytest.raises(
@@ -676,7 +676,7 @@ async def measure(
     ids=written,
 )
 async def test_a_value_that_a_field_never_has_is_an_error(client: Client, look: Any, fields: dict[str, Any]) -> None:
-    """As a misspelt field: `assert_not_added` would pass for ever."""
+    """A misspelt field is an error too, since `assert_not_added` would always pass."""
     ((name, value),) = fields.items()
     with pytest.raises(TypeError, match=f"field '{name}' of the payload of task 'measure' is .*, and never ") as caught:
         await look(client, measure, **fields)
@@ -702,7 +702,7 @@ async def test_a_value_that_a_field_never_has_is_an_error(client: Client, look: 
     ids=written,
 )
 async def test_a_value_that_a_field_may_have_is_compared(client: Client, fields: dict[str, Any]) -> None:
-    """Also where it is written otherwise, or compares as it likes."""
+    """It may be written differently, or define its own comparison."""
     await client.add_job(measure.job(1, 1.0, UUID(int=7), date(2026, 1, 1), Color.RED, Email("b"), ["a"]))
 
     await assert_added(client, measure, **fields)
@@ -722,19 +722,19 @@ async def test_a_field_that_the_task_does_not_have_is_an_error(
 
 @pytest.mark.parametrize("look", [assert_added, assert_not_added])
 @pytest.mark.parametrize("looked_for", [rollup.handler, None, 5])
-async def test_what_is_neither_a_task_nor_a_name_is_an_error(client: Client, look: Any, looked_for: Any) -> None:
-    """A function without its decorator, mostly."""
+async def test_an_object_that_is_no_task_or_name_is_an_error(client: Client, look: Any, looked_for: Any) -> None:
+    """It is usually a function without its decorator."""
     with pytest.raises(TypeError, match=r"expected a task, or the name of one, got .*decorated with @task"):
         await look(client, looked_for)
 
 
 async def test_a_connection_needs_the_schema(db: asyncpg.Connection) -> None:
-    """It does not know which one is meant."""
+    """A connection does not determine the schema."""
     with pytest.raises(ConfigurationError, match="schema="):
         await assert_added(db, rollup)
 
 
-async def test_it_looks_in_clients_and_connections_only(dsn: str) -> None:
+async def test_assertions_take_clients_and_connections_only(dsn: str) -> None:
     """A DSN is neither."""
     with pytest.raises(TypeError, match="Client or an asyncpg connection"):
         await assert_added(dsn, rollup)

@@ -1,4 +1,7 @@
-"""What `add_job` and `add_jobs` take and return, on the client and in a handler; `# error:` lines must be refused."""
+"""The types that `add_job` and `add_jobs` take and return, on the client and in a handler.
+
+Lines with `# error:` must be refused.
+"""
 
 # ruff: noqa: D103
 

@@ -1,4 +1,4 @@
-"""Which handlers `@task` takes, and what the type of their tasks is; lines with `# error:` must be refused."""
+"""The types of handlers that `@task` takes, and of their tasks; lines with `# error:` must be refused."""
 
 # ruff: noqa: D103
 
@@ -147,7 +147,7 @@ with_options.job("a@b.c")  # error: a str is no Email
 sync_with_options.job(Email("a@b.c"))
 sync_with_options.job()  # error: no payload
 
-# What takes anything is not checked, and never mistaken for the context
+# Parameters that take anything are not checked, and never mistaken for the context
 
 any_payload_and_context.job({"a": 1})
 context_and_any_payload.job({"a": 1})

@@ -1,4 +1,4 @@
-"""What recurring jobs are made of; `# error:` lines must be refused."""
+"""The types of recurring jobs; `# error:` lines must be refused."""
 
 # ruff: noqa: D103
 

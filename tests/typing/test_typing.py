@@ -1,7 +1,7 @@
-"""Both type checkers refuse each line of this folder that is marked as an error, and no other one.
+"""Both type checkers refuse exactly the lines of this folder that are marked as errors.
 
-A wrong payload is a red line in the editor, not a failed job; without this test an overload that swallows everything
-would go unnoticed.
+A wrong payload is an error in the editor, not a failed job. Without this test an overload that accepts everything would
+go unnoticed.
 """
 
 import json
@@ -22,7 +22,7 @@ Place = tuple[str, int]
 
 
 def marked() -> set[Place]:
-    """Where a comment says that the line is an error."""
+    """The lines that a comment marks as errors."""
     found: set[Place] = set()
     for path in FOLDER.glob("*.py"):
         with path.open("rb") as file:
@@ -32,7 +32,7 @@ def marked() -> set[Place]:
 
 
 def seen_by_mypy() -> set[Place]:
-    """Where mypy reports an error."""
+    """The lines where mypy reports an error."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", str(FOLDER)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     found = re.findall(r"^(.*?):(\d+): error: ", done.stdout, re.MULTILINE)
@@ -41,7 +41,7 @@ def seen_by_mypy() -> set[Place]:
 
 
 def seen_by_pyright() -> set[Place]:
-    """Where pyright reports an error, with the strict settings of the project."""
+    """The lines where pyright reports an error, with the strict settings of the project."""
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, str(FOLDER)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode < 2, done.stdout + done.stderr
@@ -64,12 +64,12 @@ def missing() -> list[str]:
 @pytest.mark.parametrize("seen_by", [seen_by_mypy, seen_by_pyright], ids=["mypy", "pyright"])
 @pytest.mark.timeout(180)
 def test_the_checker_reports_the_marked_lines_and_no_others(seen_by: Callable[[], set[Place]]) -> None:
-    """Users have one or the other; both have to see the wrong payload, and neither may refuse the right one."""
+    """Users have one or the other. Both must find the wrong payload, and neither may refuse the right one."""
     expected, actual = marked(), seen_by()
 
     assert (set(), set()) == (expected - actual, actual - expected)
 
 
 def test_lines_are_marked() -> None:
-    """If none were found, the tests above would prove that nothing is ever refused."""
+    """Otherwise the tests above would check no line."""
     assert {"adding.py", "handlers.py", "recurring.py"} == {name for name, _ in marked()}
