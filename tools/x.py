@@ -167,7 +167,7 @@ def one_at_a_time() -> Generator[None]:
 
 
 def fingerprint() -> dict[str, str]:
-    """What an installed `.venv` depends on: where it stands, its Python, and pyproject.toml."""
+    """The properties on which an installed `.venv` depends: its path, its Python, and pyproject.toml."""
     project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     return {"home": str(ROOT), "python": sys.version.split()[0], "project": project}
 
@@ -204,7 +204,7 @@ def make_venv() -> None:
     """Make an empty `.venv` with a new pip, by this Python's own pip if it has one, else by ensurepip."""
     if Path(sys.prefix) == VENV:
         raise Refusal(
-            ".venv has to be made anew, which its own Python cannot do: run this with the Python outside of it."
+            ".venv has to be made again, which its own Python cannot do: run this with the Python outside of it."
         )
     if VENV.exists():
         shutil.rmtree(VENV)
@@ -491,7 +491,7 @@ def do_clean(_arguments: Sequence[str]) -> int:
 
 
 def lint_steps() -> list[Step]:
-    """What `lint` runs."""
+    """The steps of `lint`."""
     return [
         ("ruff check", [PYTHON, "-m", "ruff", "check", "."]),
         ("ruff format --check", [PYTHON, "-m", "ruff", "format", "--check", "."]),
@@ -500,7 +500,7 @@ def lint_steps() -> list[Step]:
 
 
 def types_steps() -> list[Step]:
-    """What `types` runs."""
+    """The steps of `types`."""
     return [
         ("pyright", [PYTHON, "-m", "pyright"]),
         # Its files hold lines that are wrong on purpose: the test runs mypy and pyright, and knows which.

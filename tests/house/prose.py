@@ -39,13 +39,13 @@ def passages(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def sentences(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield each sentence, with whether it stands in a table."""
+    """Yield each sentence, with whether it is in a table."""
     for is_cell, passage in passages(text):
         yield from ((is_cell, found) for found in END.split(passage) if WORD.search(found))
 
 
 def length(sentence: str) -> int:
-    """The words of a sentence; a piece of code is one."""
+    """Count the words of a sentence; a piece of code is one."""
     return len(WORD.findall(sentence))
 
 
@@ -74,7 +74,7 @@ VAGUE = re.compile(r"^(?:It|They|Which|What|The same)\.$")
 def paragraphs(docstring: str) -> Iterator[str]:
     """Yield each paragraph of a docstring, and the text of each item of a section, without its name.
 
-    Indented lines that belong to no item are code. Lines with gaps or bars are a table. Both are left out.
+    Indented lines that belong to no item are code. Lines with gaps or a `|` are a table. Both are left out.
     """
     for block in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         found: list[list[str]] = [[]]

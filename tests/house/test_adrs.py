@@ -45,7 +45,7 @@ def test_a_decision_has_status_date_and_its_four_parts() -> None:
 
 
 def test_a_decision_fits_on_a_page() -> None:
-    """A longer one is a notebook: experiments belong to benchmarks/notes."""
+    """A longer one is a notebook: experiments belong into benchmarks/notes."""
     lines = [(page, page.read_text().splitlines()) for page in PAGES]
 
     assert [] == [page for page, those in lines if len(those) > LINES]
@@ -53,12 +53,12 @@ def test_a_decision_fits_on_a_page() -> None:
 
 
 def test_decisions_are_written_in_plain_english() -> None:
-    """Short sentences with the field's terms: nobody has to decode them."""
+    """Readers must understand them at once."""
     assert [] == [(page, fault) for page in [*PAGES, INDEX] for fault in faults_of_decision(page.read_text())]
 
 
 def test_the_index_lists_every_decision_with_its_title_and_status() -> None:
-    """Numbers have no gaps, so that nobody looks for one that never was."""
+    """Numbers have no gaps, so that nobody searches for a missing one."""
     heads = [(page.name, HEAD.match(page.read_text())) for page in PAGES]
     expected = [(name, head["number"], head["title"], head["status"]) for name, head in heads if head]
     rows = re.findall(r"^(\d+)\. \[(.+?)\]\(([\w.-]+)\), ([^:]+): .+\.$", INDEX.read_text(), re.MULTILINE)

@@ -61,7 +61,7 @@ def missing(page: str) -> list[str]:
 
 
 def test_each_name_on_the_page_exists() -> None:
-    """A page that names what is gone sends its readers astray."""
+    """A page with stale names misleads its readers."""
     assert [] == missing(PAGE.read_text())
 
 
@@ -83,11 +83,11 @@ def test_its_links_lead_to_files() -> None:
 
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_a_newcomer_is_sent_there(entrance: str) -> None:
-    """Whoever does not know the page cannot begin with it."""
+    """A newcomer must be able to find the page."""
     assert "docs/architecture.md" in (CHECKOUT / entrance).read_text()
 
 
-def test_names_are_told_from_inventions() -> None:
+def test_names_and_inventions_are_distinguished() -> None:
     """A rule whose check sees nothing is no rule."""
     real = "`sql/queries` `_jobs` `locked_by` `beat` `_is_live` `jobs_key` `client.Client.add_job` `retry.as_policy`"
     made_up = ["sql/nothing.sql", "_nothing", "client.Client.nothing", "nothing.Client", "primary", "not null"]

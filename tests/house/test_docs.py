@@ -40,7 +40,7 @@ class Block(msgspec.Struct, frozen=True):
     """A block of code on a page.
 
     Attributes:
-        source: The lines between the fences, below as many empty lines as stand above them on the page: a traceback
+        source: The lines between the fences, below as many empty lines as precede them on the page: a traceback
             then names the line of the page.
     """
 
@@ -55,7 +55,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool:
-        """Whether it is to be run."""
+        """Whether it must be run."""
         return self.mark in ("# runs", "-- runs", ROLLS_BACK)
 
     @property
@@ -97,7 +97,7 @@ async def database(dsn: str) -> AsyncGenerator[str]:
 
 
 async def run_python(block: Block, module: types.ModuleType) -> None:
-    """Run a block: where it awaits, in this event loop, else in a thread, where it may call asyncio.run."""
+    """Run a block: in this event loop if it awaits, otherwise in a thread, where it may call asyncio.run."""
     code = compiled(block)
     if code.co_flags & inspect.CO_COROUTINE:
         await eval(code, module.__dict__)
@@ -138,12 +138,12 @@ async def test_the_examples_of_a_page_run(page: Path, database: str, monkeypatch
 
 
 def test_an_example_is_python() -> None:
-    """Even where it cannot run by itself, such as a worker that never ends. A SyntaxError names the page and line."""
+    """Some cannot run alone, such as a worker that never ends. A SyntaxError names the page and the line."""
     assert all(compiled(block) for block in ALL if block.language == "python")
 
 
 def test_a_block_that_names_a_file_is_a_part_of_it() -> None:
-    """A tested example is shown; a line `...` stands for lines that were left out, and the indent may be another."""
+    """The page shows a tested example. A line `...` replaces omitted lines, and the indent may differ."""
     for block in [block for block in ALL if block.origin]:
         source = unindented((CHECKOUT / block.origin).read_text())
         shown = unindented(block.source.strip("\n").partition("\n")[2])
@@ -201,7 +201,7 @@ def test_the_tables_hold_every_option_with_its_default(heading: str, function: A
     ],
 )
 def test_the_tables_of_tasks_and_jobs_hold_every_option(heading: str, names: set[str]) -> None:
-    """The same; their defaults come from elsewhere: a job's from its task, a task's from the database."""
+    """The defaults of a job come from its task, those of a task from the database."""
     assert names == table(heading).keys()
 
 
@@ -222,7 +222,7 @@ def test_every_event_is_documented_with_its_fields() -> None:
 
 
 def test_every_public_name_is_in_the_guide() -> None:
-    """What cannot be found in the guide is found by nobody."""
+    """Users cannot discover a name that the guide omits."""
     guide = "\n".join(page.read_text() for page in GUIDE)
 
     assert [] == [name for name in asyncq.__all__ if not re.search(rf"\b{name}\b", guide)]
@@ -235,13 +235,13 @@ def headings(page: Path) -> set[str]:
 
 
 def broken_links(page: Path) -> Iterator[str]:
-    """Yield the links of a page that lead nowhere."""
+    """Yield the links of a page that are broken."""
     for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
         path = page.parent / target if target else page
         if not path.exists() or (heading and heading not in headings(path)):
             yield f"{target}#{heading}"
 
 
-def test_links_lead_to_files_and_headings_that_are_there() -> None:
+def test_links_lead_to_existing_files_and_headings() -> None:
     """A moved example takes its links with it, and so does a renamed heading."""
     assert [] == [(page, link) for page in PAGES for link in broken_links(page)]

@@ -1,4 +1,4 @@
-"""What is public says what it does, takes, returns and raises, and what holds if it is cancelled."""
+"""Public docstrings describe arguments, results, errors, and the state after a cancellation."""
 
 import ast
 import inspect
@@ -14,7 +14,7 @@ from asyncq.domain.events import Event
 
 
 class Documented(NamedTuple):
-    """A public function or method, with the docstring in which its arguments stand."""
+    """A public function or method, with the docstring that documents its arguments."""
 
     name: str
     function: Callable[..., Any]
@@ -76,7 +76,7 @@ def refers(words: str) -> bool:
 
 
 def is_protocol(kind: type) -> bool:
-    """Whether it only describes what users write."""
+    """Whether it only describes code that users write."""
     return getattr(kind, "_is_protocol", False)
 
 
@@ -92,7 +92,7 @@ def is_context_manager(function: Callable[..., Any]) -> bool:
 
 
 def test_a_public_name_has_a_docstring() -> None:
-    """Its first sentence ends as sentences do."""
+    """Its first sentence ends with a full stop, a colon or a semicolon."""
     documents = {name: inspect.getdoc(getattr(asyncq, name)) or "" for name in asyncq.__all__ if not name.isupper()}
     first = {name: words.partition("\n\n")[0] for name, words in documents.items()}
 
@@ -100,7 +100,7 @@ def test_a_public_name_has_a_docstring() -> None:
 
 
 def test_the_public_methods_and_properties_of_a_class_have_docstrings() -> None:
-    """A name says what; the docstring says what it is in which unit, and what it costs."""
+    """The docstring adds units and costs, which a name cannot express."""
     assert [] == [
         (kind, name)
         for kind in CLASSES
@@ -117,22 +117,22 @@ def arguments_explained_for(documented: Documented) -> set[str]:
 
 
 def test_the_arguments_of_a_function_are_explained() -> None:
-    """Each one, with its unit and its default; and none that is not there."""
+    """Each argument is documented with unit and default, and no other is."""
     expected = {each.name: arguments_explained_for(each) for each in FUNCTIONS}
 
     assert expected == {each.name: entries(each.words, "Args") for each in FUNCTIONS}
 
 
 def answer_to_explain(documented: Documented) -> str | None:
-    """The section that a docstring needs for what the function returns or yields."""
+    """The section in which a docstring documents the returned or yielded value."""
     answer = str(inspect.signature(documented.function).return_annotation)
     if answer in ("None", "<class 'NoneType'>") or refers(documented.words):
         return None
     return "Yields" if is_context_manager(documented.function) else "Returns"
 
 
-def test_what_a_function_returns_is_explained() -> None:
-    """Or the value that it yields; a function that returns nothing has no such section."""
+def test_the_result_of_a_function_is_documented() -> None:
+    """A function that returns nothing has no such section."""
     expected = {each.name: answer_to_explain(each) for each in FUNCTIONS}
     found = {
         each.name: next((title for title in ("Yields", "Returns") if section(each.words, title)), None)
@@ -149,8 +149,8 @@ def errors_raised_by(function: Callable[..., Any]) -> set[str]:
     return {name for name in raised if name[0].isupper()}
 
 
-def test_what_a_function_raises_itself_is_explained() -> None:
-    """What those raise that it calls, only its author can know; `raise` in its own body can be seen."""
+def test_errors_that_a_function_raises_itself_are_documented() -> None:
+    """Only `raise` statements of its own body are checked. Errors of called functions are up to the author."""
     assert [] == [
         (each.name, name)
         for each in FUNCTIONS
@@ -164,14 +164,14 @@ def waits(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
 
 
-def test_an_async_function_says_what_holds_if_it_is_cancelled() -> None:
-    """Timeouts cancel: the author of a timeout has to know whether the job was added."""
+def test_an_async_function_documents_the_state_after_a_cancellation() -> None:
+    """The author of a timeout has to know whether the job was added."""
     said = r"(?i)cancelled|at the end of the block"
 
     assert [] == [each.name for each in FUNCTIONS if waits(each.function) and not re.search(said, each.words)]
 
 
-# What is clear by its name, is explained elsewhere, or is given by asyncq alone.
+# Fields that are clear by their name, explained elsewhere, or set by asyncq alone.
 SPEAKING: dict[type, set[str]] = {
     asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
     | {"key", "locked_at", "state"},
@@ -191,8 +191,8 @@ def parts_of(kind: type) -> set[str]:
     return set()
 
 
-def test_what_a_class_is_made_of_is_explained() -> None:
-    """Its docstring is the place where an editor shows it."""
+def test_the_fields_of_a_class_are_documented() -> None:
+    """Editors show the docstring of the class."""
     explained = {
         kind: entries(kind.__doc__ or "", "Args") | entries(kind.__doc__ or "", "Attributes") for kind in CLASSES
     }

@@ -1,6 +1,6 @@
-"""Every event is told: it has a sentence in the log, somebody emits it, and its docstring says when it comes.
+"""Each event has a sentence in the log, is emitted, and says in its docstring when.
 
-Its fields stand in the table of docs/guide/events.md, which test_docs.py compares.
+Its fields are in the table of docs/guide/events.md, which test_docs.py compares.
 """
 
 import ast
@@ -48,7 +48,7 @@ def sample(kind: type[Event]) -> Event:
 
 
 def logged(kind: type[Event], caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
-    """What the log says of an event."""
+    """The log record of an event."""
     caplog.clear()
     with caplog.at_level(logging.DEBUG, "asyncq"):
         LogObserver()(sample(kind))
@@ -57,7 +57,7 @@ def logged(kind: type[Event], caplog: pytest.LogCaptureFixture) -> logging.LogRe
 
 
 def emitted() -> set[str]:
-    """The names of events that code of the package makes, or hands on to be made."""
+    """The names of events that the package makes, or passes on to be made."""
     found: set[str] = set()
     for path in PACKAGE.glob("engine/**/*.py"):
         calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
@@ -84,7 +84,7 @@ def test_a_sentence_holds_no_payload_key_flag_or_meta(caplog: pytest.LogCaptureF
 
 
 def test_a_sentence_holds_the_words_of_the_event(caplog: pytest.LogCaptureFixture) -> None:
-    """An error that is not in the sentence is not in the log."""
+    """The log must contain the error of the event."""
     for kind in KINDS:
         fields = typing.get_type_hints(kind)
         texts = {name for name in kind.__struct_fields__ if fields[name] is str and name != "task"}
@@ -124,26 +124,26 @@ def test_an_event_can_be_encoded_and_has_plain_fields() -> None:
 
 
 def test_a_record_about_a_job_carries_its_id_task_and_attempt(caplog: pytest.LogCaptureFixture) -> None:
-    """By these fields the lines of a job are found again."""
+    """A log search by these fields finds all lines of a job."""
     for kind in JobEvent.__subclasses__():
         record = vars(logged(kind, caplog))
 
         assert (kind, 7, "words", 3) == (kind, record["job_id"], record["task"], record["attempt"])
 
 
-def test_an_event_says_when_it_comes() -> None:
-    """In its docstring: one sentence."""
+def test_an_event_documents_when_it_is_emitted() -> None:
+    """Its docstring is one sentence about that."""
     said = {kind: kind.__dict__["__doc__"] for kind in KINDS}
 
     assert {} == {kind: words for kind, words in said.items() if not re.fullmatch(r"[A-Z].{15,}\.", words, re.DOTALL)}
 
 
 def test_every_event_is_emitted() -> None:
-    """One that nobody emits is a promise that nobody keeps."""
+    """An event that is never emitted would be a false promise."""
     assert set() == {kind.__name__ for kind in KINDS} - emitted()
 
 
-def test_a_job_that_goes_well_is_quiet() -> None:
+def test_a_job_that_ends_well_is_quiet() -> None:
     """Its events are built only if the log is at DEBUG or an observer wants them: at 10,000 jobs a second it shows."""
     logger = logging.getLogger("asyncq")
     before = logger.level
@@ -160,7 +160,7 @@ def test_a_job_that_goes_well_is_quiet() -> None:
 
 
 def test_an_observer_that_failed_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """ERROR, once, at the place that decides."""
+    """It is logged once as ERROR, where that is decided."""
     event = sample(events.ObserverFailed)
     with carrying(event, ValueError("broken")):
         LogObserver()(event)

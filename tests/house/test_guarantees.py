@@ -9,13 +9,13 @@ PROOF = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
 def is_there(path: str, name: str) -> bool:
-    """Whether a file has a test of this name; without a name, whether it is there."""
+    """Whether a file has a test of this name; without a name, whether the file exists."""
     file = CHECKOUT / path
     return file.exists() and (not name or f"def {name}(" in file.read_text("utf-8"))
 
 
-def test_every_test_that_is_named_is_there() -> None:
-    """A test that was renamed or removed takes its promise with it."""
+def test_every_named_test_exists() -> None:
+    """A renamed or removed test would leave its guarantee without a proof."""
     proofs = PROOF.findall(PAGE)
 
     assert proofs
@@ -23,7 +23,7 @@ def test_every_test_that_is_named_is_there() -> None:
 
 
 def test_every_promise_has_a_proof() -> None:
-    """What nobody tests is a hope."""
+    """A guarantee needs a test that proves it."""
     promises = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
     unproven = [text.partition("\n")[0] for text in promises if not PROOF.search(text)]
 

@@ -1,6 +1,6 @@
-"""Each field of `JobSpec` reaches the database on each way of an add.
+"""Each field of `JobSpec` reaches the database in each way of an add.
 
-A new field that is carried by none of them would be lost, without an error.
+A new field that none of them carries would be lost without an error.
 """
 
 import re
@@ -44,7 +44,7 @@ def carried(name: str) -> set[str]:
 
 
 def special() -> set[str]:
-    """The fields that alone keep a spec from being plain; a spec does not look at the type of a value."""
+    """The fields that alone make a spec not plain; the spec does not check the type of a value."""
     assert JobSpec(task="t").is_plain
     fields = set(JobSpec.__struct_fields__) - {"task"}
     return {field for field in fields if not JobSpec(task="t", **{field: (1,)}).is_plain}  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def special() -> set[str]:
 
 @pytest.mark.parametrize("statement", ["insert_job", "fill_slot"])
 def test_a_field_is_carried_by_the_statement_of_plain_jobs_or_keeps_the_job_from_it(statement: str) -> None:
-    """It is not both, and not neither."""
+    """Each field is in exactly one of the two lists."""
     assert sorted(JobSpec.__struct_fields__) == sorted([*carried(statement), *special()])
 
 
@@ -74,7 +74,7 @@ def test_an_option_changes_the_record(field: str) -> None:
 
 @pytest.mark.parametrize("field", sorted({*JobSpec.__struct_fields__} - {*ARGUMENTS} - {*Record.__struct_fields__}))
 def test_an_option_without_an_argument_of_its_own_is_an_option_of_sql(field: str) -> None:
-    """For roles that may only call enqueue."""
+    """Roles that may only call enqueue need it."""
     base = JobSpec(task="t", **DEPENDENT.get(field, {}))
 
     assert options(base) != options(msgspec.structs.replace(base, **{field: VALUES[field]}))

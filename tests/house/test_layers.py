@@ -1,4 +1,4 @@
-"""Who may import whom, who may start tasks, who may look at the clock."""
+"""Rules for modules: allowed imports, who may start tasks, who may read clocks."""
 
 import ast
 import subprocess
@@ -46,7 +46,7 @@ def using(forbidden: set[str], paths: list[Path]) -> dict[Path, set[str]]:
 
 
 def test_imports_go_downwards_only() -> None:
-    """The contracts stand in pyproject.toml; a module that is in no layer breaks them too."""
+    """The contracts are in pyproject.toml. A module outside of all layers breaks them too."""
     program = Path(sys.executable).with_name("lint-imports")
 
     done = subprocess.run([program, "--no-cache", "--no-logo"], cwd=CHECKOUT, capture_output=True, text=True)
@@ -64,7 +64,7 @@ def imported(source: str) -> Iterator[str | None]:
 
 
 def test_tasks_are_started_in_task_groups_only() -> None:
-    """A task without a group outlives its parts, and its error is seen by nobody; executor.py is the one exception."""
+    """A task without a group outlives its part, and its error is lost. executor.py is the one exception."""
     assert {} == using(TASK_STARTERS, [path for path in modules() if path != Path("engine/run/executor.py")])
 
 

@@ -1,4 +1,4 @@
-"""What a literal of sql/ means is not a matter of the caller's settings."""
+"""Settings of the caller must not change the meaning of a literal in sql/."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.store.statements import folder
 
-# Comments and E'' strings first: what stands in them is no plain literal.
+# Comments and E'' strings first: their contents are no plain literals.
 TOKENS = re.compile(r"--[^\n]*|\b[eE]'(?:[^'\\]|''|\\.)*'|(?P<plain>'(?:[^']|'')*')", re.DOTALL)
 FILES = sorted(folder().rglob("*.sql"))
 
@@ -16,8 +16,8 @@ def unsafe(text: str) -> list[str]:
     return [found["plain"] for found in TOKENS.finditer(text) if found["plain"] and "\\" in found["plain"]]
 
 
-def test_a_backslash_stands_in_a_literal_that_says_what_it_means() -> None:
-    """Where standard_conforming_strings is off, one in a plain literal is an escape: write E'' and two of them."""
+def test_a_literal_with_a_backslash_is_an_escape_string() -> None:
+    """If standard_conforming_strings is off, a backslash in a plain literal is an escape: write E'' and two of them."""
     assert [] == [(path.name, literal) for path in FILES for literal in unsafe(path.read_text("utf-8"))]
 
 

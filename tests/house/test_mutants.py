@@ -1,4 +1,4 @@
-"""The bugs that `make test-mutants` plants can be planted: nobody notices else that one has no place any more."""
+"""The bugs that `make test-mutants` plants can be planted: otherwise a stale one would go unnoticed."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def test_a_bug_has_its_place_and_tests_that_find_it() -> None:
     ids=str,
 )
 def test_a_bug_whose_place_is_gone_is_noticed(mutant: Planted, trouble: str) -> None:
-    """It would be planted nowhere, or beside the right function."""
+    """Otherwise it would be planted nowhere, or beside the right function."""
     assert trouble == mutant.trouble()
 
 

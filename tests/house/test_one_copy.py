@@ -1,6 +1,6 @@
-"""What a fetch asks of a job stands in one place: so explain, which asks the same, cannot say anything else.
+"""The conditions of a fetch exist in one place, so that explain cannot differ from it.
 
-So do the defaults of an add and what a batch has room for.
+The same holds for the defaults of an add, and for the jobs that fit into a batch.
 """
 
 import re
@@ -11,7 +11,7 @@ import pytest
 from asyncq.store.statements import folder
 from tests.sql.test_install import code
 
-# A question -> how its answer looks, whatever the columns are called by.
+# A condition -> its text, with any prefix of the columns.
 QUESTIONS = {
     "is_ready": r"\battempts\s*<\s*(?:\w+\.)?max_attempts\b",
     "is_discarded": r"\battempts\s*>=\s*(?:\w+\.)?max_attempts\b",

@@ -18,12 +18,12 @@ IMPORTED = [alias.name for node in MODULE.body if isinstance(node, ast.ImportFro
 
 
 def in_order(names: list[str]) -> list[str]:
-    """The names as they are to be listed."""
+    """The names in the order in which they must be listed."""
     return sorted(names, key=lambda name: (not name.isupper(), name))
 
 
 def test_the_public_names_are_sorted() -> None:
-    """Constants first, then capitals, as linters do it: one place for each name."""
+    """The order is that of linters: constants first, then capitals."""
     assert in_order(asyncq.__all__) == asyncq.__all__
 
 
@@ -33,7 +33,7 @@ def test_the_public_names_are_those_that_are_imported() -> None:
 
 
 def test_nothing_else_looks_public() -> None:
-    """Beside the names there are only the sub-packages that have been imported."""
+    """The other public attributes are imported sub-packages."""
     others = vars(asyncq).keys() - set(asyncq.__all__)
 
     assert [] == [name for name in others if not name.startswith("_") and not inspect.ismodule(vars(asyncq)[name])]
@@ -47,7 +47,7 @@ def test_every_event_is_a_public_name() -> None:
 
 
 def test_every_error_is_a_public_name() -> None:
-    """Otherwise nobody could catch it; and so are the signals that handlers raise. Two bases are not for users."""
+    """Otherwise nobody could catch it. Signals of handlers are public too; two bases are not."""
     raised = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
 
     assert {"HandlerSignal", "_Copied"} == raised - set(asyncq.__all__)
@@ -61,13 +61,13 @@ def test_a_public_name_belongs_to_asyncq() -> None:
 
 
 def test_a_public_name_is_found_by_pickle() -> None:
-    """`multiprocessing` and caches look classes up by module and name."""
+    """`multiprocessing` and caches find classes by module and name."""
     things = [getattr(asyncq, name) for name in NAMES]
 
     assert [] == [each for each in things if each is not pickle.loads(pickle.dumps(each))]
 
 
 def test_the_annotations_of_a_public_struct_can_be_read() -> None:
-    """msgspec looks them up in the module that the class says it is from."""
+    """msgspec resolves them in the module that the class claims."""
     for kind in [asyncq.Added, asyncq.Job, *asyncq.JobEvent.__subclasses__()]:
         assert msgspec.json.Decoder(kind) is not None

@@ -39,12 +39,12 @@ def version_of(project: str) -> str:
 
 
 def numbers(version: str) -> list[int]:
-    """A version as what can be compared; one under development comes before its release, and after the one before."""
+    """A version as a list that can be compared. A development version comes before its release."""
     return [int(number) for number in re.findall(r"\d+", version.partition(".dev")[0])]
 
 
 def test_one_release_is_kept_and_it_is_the_one_before_this() -> None:
-    """Without it nothing would be known of upgrades: that is a failure, no reason to skip."""
+    """Without it upgrades would not be tested, so this is a failure, not a skip."""
     (sdist,) = kept()
     version = version_of((CHECKOUT / "pyproject.toml").read_text("utf-8"))
     before = sdist.name.removeprefix("asyncq-").removesuffix(".tar.gz")
@@ -67,14 +67,14 @@ def test_the_migrations_of_the_release_before_are_those_of_the_checkout(released
 
 
 def test_changed_functions_come_with_a_migration(released: dict[str, bytes]) -> None:
-    """Else `migrate` of the older release, on a database of the newer one, would put its bodies over the newer ones."""
+    """Otherwise `migrate` of an older release would replace the newer functions of a database by its own."""
     assert [] == unmarked(released), "add a migration, if only a comment"
 
 
 def test_a_changed_function_is_found_once_a_version_is_published(
     released: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not before; nor when a migration is newer than the release."""
+    """It does not count before, or if a migration is newer than the release."""
     newest = max(path for path in sql_files() if path.startswith("sql/migrations/"))
     edited_one = sql_files() | {"sql/functions/lost.sql": b"lost"}
     older = {path: text for path, text in edited_one.items() if path != newest}
@@ -91,10 +91,10 @@ def test_an_edited_and_a_lost_migration_are_found(released: dict[str, bytes]) ->
     assert more.keys() <= {*edited(released | more)}
 
 
-def test_a_release_is_built_from_the_checkout_with_what_a_worker_needs(
+def test_a_release_is_built_from_the_checkout_with_the_files_that_a_worker_needs(
     tmp_path: Path, released: dict[str, bytes]
 ) -> None:
-    """The same files each time, under the version that was asked for."""
+    """The files are the same each time, under the requested version."""
     files = contents(build("9.8.7", tmp_path))
     tops = {path.partition("/")[0] for path in files}
 
@@ -106,7 +106,7 @@ def test_a_release_is_built_from_the_checkout_with_what_a_worker_needs(
 
 @pytest.mark.parametrize("words", [[], ["next"], ["1.0", "2.0"], ["0.2.0.dev0"]], ids=" ".join)
 def test_a_release_has_a_number(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Three of them; nothing is written else."""
+    """The version has three numbers. Otherwise nothing is written."""
     before = kept()
 
     assert (2, before) == (main(words), kept())

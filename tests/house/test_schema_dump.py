@@ -9,7 +9,7 @@ from tools.schema import GOLDEN, dump
 
 
 async def test_the_schema_is_the_golden_one(db: asyncpg.Connection, schema: str) -> None:
-    """Whoever changes a table or a function's signature on purpose runs `make schema`; the diff is for the reviewer."""
+    """After an intended change `make schema` updates the dump; its diff is for the reviewer."""
     actual = await dump(db, schema)
 
     assert GOLDEN.read_text("utf-8") == actual, "the schema has changed: run `make schema` and look at the diff"
@@ -41,5 +41,5 @@ async def test_the_dump_sees_a_change(db: asyncpg.Connection, dsn: str) -> None:
 
 
 def test_the_golden_dump_is_not_part_of_the_package() -> None:
-    """It serves the tests; sql/ goes into the wheel as it stands."""
+    """Only the tests use it, while sql/ is packaged completely."""
     assert Path(__file__).parents[1] / "sql" == GOLDEN.parent

@@ -1,4 +1,4 @@
-"""No file, class, function or constructor grows beyond what can be read in one go; there is no list of exceptions."""
+"""No file, class, function or constructor grows too large to be read in one go; there are no exceptions."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def test_blank_lines_comments_and_docstrings_are_not_counted() -> None:
 
 
 def test_classes_and_their_constructors_are_measured() -> None:
-    """Docstrings do not count; arguments that are passed by name do not either."""
+    """Docstrings and keyword-only arguments do not count."""
     source = 'class One:\n    """Two."""\n\n    def __init__(self, a, b, *, c) -> None:\n        self.a = a  # three\n'
 
     assert ([("One", 3)], [("One", 2)]) == ([*classes(source)], [*constructors(source)])

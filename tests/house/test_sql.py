@@ -25,7 +25,7 @@ def lines_of_code(text: str) -> int:
 
 
 def pieces(text: str) -> list[str]:
-    """The statements of a text: each function by itself, anything else as ended by a semicolon at the end of a line."""
+    """The statements of a text: each function alone, other statements up to a semicolon at the end of a line."""
     if "create or replace function" in text:
         return re.split(NEW, text, flags=re.MULTILINE)
     return re.split(r"(?<=;)$", text, flags=re.MULTILINE)
@@ -54,7 +54,7 @@ def callers() -> dict[str, set[Path]]:
 
 
 def test_a_statement_has_at_most_120_lines_of_code() -> None:
-    """A longer one cannot be read in one go."""
+    """A longer statement is hard to read."""
     assert [] == [
         (path, lines)
         for path in FILES
@@ -69,7 +69,7 @@ def test_a_file_of_functions_has_at_most_200_lines_of_code() -> None:
 
 
 def test_the_first_function_of_a_file_has_its_name() -> None:
-    """The others are found beside the function that calls them, or that they belong to."""
+    """The others are its helpers, or belong to it."""
     names = {path: CREATED.findall((CHECKOUT / path).read_text()) for path in FUNCTIONS}
 
     assert [] == [path for path, found in names.items() if path.stem != found[0].removeprefix("_")]
@@ -87,7 +87,7 @@ def test_each_private_function_is_called() -> None:
     ]
 
 
-def test_helpers_of_one_file_stand_in_it() -> None:
+def test_helpers_of_one_file_are_in_it() -> None:
     """A file of their own is for helpers that several files need, or that would make their caller's file too long."""
     lines = {path: lines_of_code((CHECKOUT / path).read_text()) for path in FUNCTIONS}
     outside: dict[Path, set[Path]] = defaultdict(set)

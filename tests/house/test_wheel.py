@@ -1,4 +1,4 @@
-"""What is published: the wheel and the sdist hold every SQL file as it stands in the checkout."""
+"""The published wheel and sdist contain every SQL file of the checkout unchanged."""
 
 import hashlib
 import subprocess
@@ -56,18 +56,18 @@ def checkout() -> Contents:
     return {path.relative_to(CHECKOUT).as_posix(): path.read_bytes() for path in (CHECKOUT / "sql").rglob("*.sql")}
 
 
-def test_the_wheel_holds_every_sql_file_as_it_stands_in_the_checkout(wheel: Contents, checkout: Contents) -> None:
-    """sql/ stands outside of the package; an installed asyncq finds it inside."""
+def test_the_wheel_contains_every_sql_file_unchanged(wheel: Contents, checkout: Contents) -> None:
+    """sql/ is outside of the package in the checkout, but inside of it when installed."""
     assert checksums(checkout, "sql/") == checksums(wheel, "asyncq/sql/")
 
 
-def test_the_sdist_holds_every_sql_file_as_it_stands_in_the_checkout(sdist: Contents, checkout: Contents) -> None:
+def test_the_sdist_contains_every_sql_file_unchanged(sdist: Contents, checkout: Contents) -> None:
     """Distributions build their packages from the sdist."""
     assert checksums(checkout, "sql/") == checksums(sdist, "sql/")
 
 
-def test_the_wheel_says_that_it_is_typed(wheel: Contents) -> None:
-    """Without py.typed type checkers ignore every annotation."""
+def test_the_wheel_has_its_marker_for_type_checkers(wheel: Contents) -> None:
+    """Without py.typed, type checkers ignore every annotation."""
     assert "asyncq/py.typed" in wheel
 
 
@@ -79,8 +79,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Contents) -> None:
     assert [] == [name for name in wheel if "__pycache__" in name]
 
 
-def test_the_sdist_holds_what_its_tests_need(sdist: Contents) -> None:
-    """Whoever packages asyncq wants to run them."""
+def test_the_sdist_has_the_files_that_its_tests_need(sdist: Contents) -> None:
+    """Packagers want to run the tests."""
     assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "tools/x.py"} <= set(sdist)
     assert "tests/house/test_wheel.py" in sdist
 

@@ -66,7 +66,7 @@ def bound_late(source: str, known: set[str]) -> list[str]:
 
 
 def placeholders(source: str) -> list[str]:
-    """The attributes that are declared as callable and get something else than an argument."""
+    """The attributes that are declared as callable and get another value than an argument."""
     return [
         ast.unparse(node)
         for function in nodes(source)
@@ -112,7 +112,7 @@ def test_the_scan_sees_callbacks_that_are_assigned_late(statement: str, *, is_la
 
 
 def test_the_scan_sees_placeholders() -> None:
-    """Of the two attributes only the second one gets an argument."""
+    """Only the second one of the two attributes gets an argument."""
     source = "def f(self, a):\n    self.x: Callable[[], bool] = _never\n    self.y: Callable[[], bool] = a\n"
 
     assert ["self.x: Callable[[], bool] = _never"] == placeholders(source)

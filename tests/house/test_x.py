@@ -26,7 +26,7 @@ def test_the_signal_that_ended_a_program_is_named(number: signal.Signals, capfd:
     assert f"{number.name} ended `{sys.executable} -c" in capfd.readouterr().out
 
 
-def test_a_signal_without_a_name_is_said_by_its_number(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_without_a_name_is_shown_by_its_number(capfd: pytest.CaptureFixture[str]) -> None:
     """A real-time signal between the first and the last one has none."""
     number = signal.SIGRTMIN + 1
 
@@ -48,7 +48,7 @@ def test_the_exit_code_of_the_command_is_that_of_a_shell() -> None:
     assert 128 + signal.SIGTERM == done.returncode
 
 
-def test_a_check_that_a_signal_ended_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_check_that_a_signal_ended_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     """Its output may be empty."""
     passed = x.run_quietly("a check", dies_of(signal.SIGKILL))
 
@@ -63,7 +63,7 @@ def test_programs_keep_the_modules_that_they_compile(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("path", x.once())
-def test_what_runs_on_one_server_only_is_there(path: str) -> None:
+def test_paths_that_run_on_one_server_only_exist(path: str) -> None:
     """pytest ignores a path that is not there: a file with a new name would run twice."""
     assert (CHECKOUT / path).exists()
 
@@ -83,7 +83,7 @@ def test_the_tests_for_one_server_exist() -> None:
         ('{"new": 1, "old": 1}', "about 1 minute, as last time"),
     ],
 )
-def test_a_run_of_all_tests_says_how_long_it_takes(
+def test_a_run_of_all_tests_prints_its_expected_time(
     kept: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last run on the same server says it best; a newcomer gets a documented figure."""
@@ -100,7 +100,7 @@ def test_a_run_of_all_tests_says_how_long_it_takes(
 def test_the_time_of_a_whole_run_is_kept(
     code: int, is_whole: bool, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that was interrupted, or of some tests only, says nothing about the next one."""
+    """An interrupted run, or one of some tests only, does not predict the next one."""
     monkeypatch.setattr(x, "TIMES", tmp_path / "times.json")
     monkeypatch.setattr(x, "run", lambda command, **variables: code)
 

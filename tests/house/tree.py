@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def parsed(source: str) -> ast.Module:
-    """The syntax tree of a source. Nobody may change it."""
+    """The syntax tree of a source, which callers must not change."""
     return ast.parse(source)
 
 
