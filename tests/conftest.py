@@ -46,7 +46,10 @@ def _start() -> Server:
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Refuse names that hold a memory address: they differ from process to process, and nobody can ask for them."""
+    """Refuse parameter names that contain a memory address.
+
+    They differ between processes, so nobody can select them.
+    """
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/support/ids.py: {unstable}")
 
@@ -59,7 +62,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 @pytest.fixture(scope="session")
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The DSN of a real server: ASYNCQ_TEST_DATABASE_URL, else one of our own; never DATABASE_URL."""
+    """The DSN of a real server: ASYNCQ_TEST_DATABASE_URL, or one that is started; never DATABASE_URL."""
     if given := os.environ.get("ASYNCQ_TEST_DATABASE_URL"):
         yield given
         return
@@ -101,7 +104,7 @@ async def kept_connections(dsn: str) -> AsyncIterator[KeptConnections]:
 
 @pytest.fixture
 async def db(kept_connections: KeptConnections) -> AsyncIterator[asyncpg.Connection]:
-    """A plain connection, to look at the tables and to play the caller."""
+    """A plain connection, to read the tables and to play the caller."""
     async with kept_connections.session("public") as opened:
         yield opened.connection
 
@@ -138,7 +141,7 @@ def leak_check(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
-    """After the test no asyncio task and no heartbeat thread is left.
+    """Check that no asyncio task and no heartbeat thread is left.
 
     A test that leaves something on purpose (a killed worker, say) is marked `leaves_something`.
     """
@@ -153,7 +156,7 @@ async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
 
 
 def _is_runner(task: asyncio.Task[object]) -> bool:
-    """Whether it is the task in which anyio's plugin runs the fixtures themselves."""
+    """Whether it is the task in which anyio's plugin runs fixtures."""
     return getattr(task.get_coro(), "__qualname__", "").startswith("TestRunner.")
 
 

@@ -38,8 +38,8 @@ async def declare(db: asyncpg.Connection, schema: str, **items: dict[str, Any]) 
     return worker
 
 
-async def test_an_item_that_was_added_is_listed_with_all_that_it_says(client: Client) -> None:
-    """What was written comes back, with when it is due next; no worker is needed for that."""
+async def test_an_item_that_was_added_is_listed_with_all_its_fields(client: Client) -> None:
+    """It is returned with its next run, which needs no worker."""
     added = await client.cron.add(DAILY)
     [listed] = await client.cron.list_items()
 
@@ -64,8 +64,10 @@ async def test_an_item_that_was_added_is_listed_with_all_that_it_says(client: Cl
     assert added.next_run.hour in (6, 7)
 
 
-async def test_what_an_item_does_not_say_is_not_stored(client: Client, db: asyncpg.Connection, schema: str) -> None:
-    """So that the default of its task counts, also one that changes later."""
+async def test_fields_that_an_item_leaves_out_are_not_stored(
+    client: Client, db: asyncpg.Connection, schema: str
+) -> None:
+    """The defaults of its task then apply, even if they change later."""
     await client.cron.add(CronItem(known, "@daily"))
     stored = await db.fetchval(f"select definition::text from {schema}._cron_items")
 
@@ -73,7 +75,7 @@ async def test_what_an_item_does_not_say_is_not_stored(client: Client, db: async
 
 
 async def test_a_second_item_of_an_identifier_is_refused(client: Client) -> None:
-    """It would take the first one's slots; change that one, or choose another name."""
+    """It would share the slots of the first one. The error suggests a change or another name."""
     await client.cron.add(DAILY)
     with pytest.raises(CronItemConflict, match="there is a stored item 'report' already; it can be changed") as caught:
         await client.cron.add(CronItem("report", "* * * * *"))
@@ -81,10 +83,10 @@ async def test_a_second_item_of_an_identifier_is_refused(client: Client) -> None
     assert ("stored", "0 8 * * *") == (caught.value.source, (await client.cron.get_item("report")).expression)
 
 
-async def test_an_item_of_a_live_worker_bars_a_stored_one_of_its_name(
+async def test_an_item_of_a_live_worker_prevents_a_stored_one_of_its_name(
     client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Nor can it be changed or removed; it can be paused."""
+    """The static item cannot be changed or removed either, only paused."""
     worker = await declare(db, schema, report={"task": "report", "expression": "0 8 * * *"})
     for call in (
         lambda: client.cron.add(DAILY),
@@ -111,14 +113,14 @@ async def test_an_item_of_a_live_worker_bars_a_stored_one_of_its_name(
     ],
     ids=["function", "text"],
 )
-async def test_what_cannot_be_stored_is_refused(client: Client, item: Any, error: type[Exception], said: str) -> None:
-    """Before the database is asked."""
+async def test_an_invalid_item_is_refused(client: Client, item: Any, error: type[Exception], said: str) -> None:
+    """It is refused before the database is asked."""
     with pytest.raises(error, match=said):
         await client.cron.add(item)
 
 
 async def test_a_client_with_tasks_checks_items_against_them(dsn: str, schema: str) -> None:
-    """As it does for jobs that are added by name."""
+    """Jobs that are added by name are checked in the same way."""
     async with Client(dsn, schema=schema, tasks=[known]) as client:
         with pytest.raises(UnknownTask):
             await client.cron.add(DAILY)
@@ -132,7 +134,7 @@ async def test_a_client_with_tasks_checks_items_against_them(dsn: str, schema: s
 
 
 async def test_a_change_leaves_the_rest_as_it_is(client: Client) -> None:
-    """None gives a field its default back."""
+    """None resets a field to its default."""
     await client.cron.add(DAILY)
     changed = await client.cron.change("report", match="30 9 * * *", overlap="skip", queue=None, tz=None)
 
@@ -143,7 +145,7 @@ async def test_a_change_leaves_the_rest_as_it_is(client: Client) -> None:
 
 
 async def test_a_change_that_makes_no_item_changes_nothing(client: Client) -> None:
-    """All that is wrong is told, as for a new one."""
+    """All problems are reported, as for a new item."""
     before = await client.cron.add(DAILY)
     wrong: Any = "queue"
     with pytest.raises(InvalidCrontab) as caught:
@@ -155,8 +157,8 @@ async def test_a_change_that_makes_no_item_changes_nothing(client: Client) -> No
     assert before == await client.cron.get_item("report")
 
 
-async def test_an_item_that_is_not_there_is_told(client: Client) -> None:
-    """Whatever is asked of it."""
+async def test_a_missing_item_is_an_error(client: Client) -> None:
+    """Every call on it raises CronItemNotFound."""
     for call in (
         client.cron.get_item,
         client.cron.change,
@@ -181,8 +183,8 @@ async def test_a_pause_is_kept_until_it_is_resumed(client: Client) -> None:
     assert resumed == await client.cron.resume("report")
 
 
-async def test_an_item_that_was_removed_is_gone_with_its_pause(client: Client) -> None:
-    """Who adds one of this name later begins anew."""
+async def test_an_item_is_removed_with_its_pause(client: Client) -> None:
+    """A later item of the same name is not paused."""
     await client.cron.add(DAILY)
     await client.cron.pause("report")
     removed = await client.cron.remove("report")
@@ -195,7 +197,7 @@ async def test_an_item_that_was_removed_is_gone_with_its_pause(client: Client) -
     assert None is (await client.cron.add(DAILY)).paused_at
 
 
-async def test_what_is_known_of_an_item_of_no_worker_is_listed_and_forgotten(
+async def test_the_history_of_an_item_of_no_worker_is_listed_and_can_be_removed(
     client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
     """It was taken out of the crontab, or its workers are down: only its name and its history are there."""
@@ -209,7 +211,7 @@ async def test_what_is_known_of_an_item_of_no_worker_is_listed_and_forgotten(
 
 
 async def test_a_run_adds_the_job_now_with_the_mark(client: Client) -> None:
-    """As if a slot were due at this moment; no slot is used up."""
+    """The job has the payload of a slot that is due now, but no slot is used up."""
     await client.cron.add(DAILY)
     added = await client.cron.run("report")
     job = await client.get_job(added.id)
@@ -223,7 +225,7 @@ async def test_a_run_adds_the_job_now_with_the_mark(client: Client) -> None:
 
 
 async def test_a_run_of_a_known_task_has_its_defaults(client: Client) -> None:
-    """Whoever stored it knew them; what the item says goes before."""
+    """The defaults were known when the item was stored. Options of the item override them."""
     await client.cron.add(CronItem(known, "@daily", queue="other"))
     job = await client.get_job((await client.cron.run("known")).id)
 
@@ -233,7 +235,7 @@ async def test_a_run_of_a_known_task_has_its_defaults(client: Client) -> None:
 async def test_a_run_of_an_item_of_a_worker_is_as_the_worker_declared_it(
     client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Its payload and the defaults of its task; when the worker is gone, nobody knows them."""
+    """It has the item's payload and the task's defaults. They are unknown once the worker has ended."""
     item = {"task": "report", "payload": {"x": 1.50}, "job": {"queue": "jq", "priority": 0, "options": {}}}
     await declare(db, schema, nightly=item)
     job = await client.get_job((await client.cron.run("nightly")).id)
@@ -245,7 +247,7 @@ async def test_a_run_of_an_item_of_a_worker_is_as_the_worker_declared_it(
 
 
 async def test_a_run_of_a_paused_item_works(client: Client) -> None:
-    """A pause is for the timetable; who runs it by hand knows why."""
+    """A pause stops only the schedule; a manual run is deliberate."""
     await client.cron.add(DAILY)
     await client.cron.pause("report")
 
@@ -253,7 +255,7 @@ async def test_a_run_of_a_paused_item_works(client: Client) -> None:
 
 
 async def test_a_run_honours_the_overlap(client: Client) -> None:
-    """Skip: the job that waits stands for it; replace: it makes room."""
+    """With skip, a waiting job is returned; with replace, it is replaced."""
     await client.cron.add(CronItem("a", "@daily", overlap="skip"))
     await client.cron.add(CronItem("b", "@daily", overlap="replace"))
     first, second = await client.cron.run("a"), await client.cron.run("a")
@@ -264,7 +266,7 @@ async def test_a_run_honours_the_overlap(client: Client) -> None:
 
 
 async def test_a_run_asks_the_policy_of_the_task(client: Client) -> None:
-    """As each slot does."""
+    """The jobs of its slots have the same policy."""
     strict = task(name="strict", unique=UniquePolicy(keys=["args"], args_keys=["a"]))(lambda a: None)
     await client.cron.add(CronItem(strict, "@daily", payload={"a": 1}))
     first = await client.cron.run("strict")
@@ -277,7 +279,7 @@ async def test_a_run_asks_the_policy_of_the_task(client: Client) -> None:
 async def test_calls_are_part_of_the_callers_transaction(
     client: Client, dsn: str, schema: str, db: asyncpg.Connection
 ) -> None:
-    """An item and what it is about come together, or not at all."""
+    """An item and the caller's rows are committed together, or not at all."""
     transaction = db.transaction()
     await transaction.start()
     await client.cron.add(DAILY, connection=db)
@@ -291,8 +293,8 @@ async def test_calls_are_part_of_the_callers_transaction(
     assert ([], []) == (await client.cron.list_items(), await client.admin.list_jobs())
 
 
-async def test_what_the_database_refuses_is_told_as_bad_input(client: Client) -> None:
-    """What only the database sees, such as an identifier of no text, is no failure of the database."""
+async def test_input_that_the_database_refuses_is_invalid_input(client: Client) -> None:
+    """Invalid input that only the database detects is no failure of the database."""
     bad: Any = None
     with pytest.raises(InvalidCrontab):
         await client.cron.pause(bad)

@@ -26,7 +26,7 @@ async def starts_another(ctx: JobContext) -> None:
 
 
 async def test_a_misspelt_field_adds_nothing(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """By name, in bulk, as a spec or as a recurring item: the job ran with the default instead."""
+    """A misspelt field by name, in bulk, as a spec or as a recurring item would run the job with the default."""
     spec = JobSpec(task="rollup", payload='{"dryrun": true}')
     async with Client(dsn, schema=schema, tasks=[rollup]) as client:
         adds: list[Callable[[], Awaitable[object]]] = [

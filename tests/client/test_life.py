@@ -41,13 +41,13 @@ from tests.support.waiting import LIMIT_S, wait_until
     ],
 )
 def test_options_that_cannot_work_are_refused_by_name(make: Any, said: str) -> None:
-    """From the environment all come as texts, and a text that is not empty would be true."""
+    """Values from the environment are text, and any text that is not empty would be true."""
     with pytest.raises(ConfigurationError, match=said):
         make("postgresql:///app")
 
 
-async def test_a_call_that_is_cancelled_ends_although_nobody_answers(dsn: str, schema: str) -> None:
-    """The driver asks the server to stop the statement; nobody may have to wait for that either."""
+async def test_a_cancelled_call_ends_although_the_server_does_not_answer(dsn: str, schema: str) -> None:
+    """The driver asks the server to cancel the statement, and the caller must not wait for that either."""
     async with link_to(dsn) as link:
         client = Client(link.dsn, schema=schema)
         await client.open()
@@ -65,7 +65,7 @@ async def test_a_call_that_is_cancelled_ends_although_nobody_answers(dsn: str, s
 async def test_a_call_that_is_cancelled_before_its_statement_ran_leaves_no_transaction_open(
     client: Client, schema: str, db: asyncpg.Connection
 ) -> None:
-    """With its locks it would be in the way of a migration, and with its time the next call would be of the past."""
+    """An open transaction would block a migration with its locks, and would give the next call an old time."""
     state = "select state from pg_stat_activity where application_name = $1"
     with suppress(asyncio.CancelledError):
         async with client._connection() as connection:
@@ -78,10 +78,10 @@ async def test_a_call_that_is_cancelled_before_its_statement_ran_leaves_no_trans
 
 
 @pytest.mark.parametrize("where", ["process", "event loop"])
-async def test_a_client_is_opened_in_another_place_although_an_opening_was_left_half_done(
+async def test_a_client_is_opened_again_although_an_earlier_opening_was_left_unfinished(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """A fork takes along what another task began, a loop that is closed leaves it behind: nobody goes on with it."""
+    """A fork inherits an unfinished opening, and a closed loop leaves one behind: nothing would complete it."""
     client, begun = Client(dsn, schema=schema), asyncio.Event()
 
     async def get_stuck() -> None:
@@ -109,7 +109,7 @@ async def test_a_client_is_opened_in_another_place_although_an_opening_was_left_
 
 
 async def test_a_client_that_two_open_at_once_is_open_although_one_is_cancelled(dsn: str, schema: str) -> None:
-    """As by two requests of a service that opens it when it is first needed, the first of which is given up."""
+    """Two requests of a service may open it on first use, and the first one may be given up."""
     client = Client(dsn, schema=schema)
     async with asyncio.TaskGroup() as group:
         first = group.create_task(client.open())
@@ -126,10 +126,10 @@ async def test_a_client_that_two_open_at_once_is_open_although_one_is_cancelled(
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-async def test_a_client_works_at_read_committed_whatever_its_role_is_used_to(
+async def test_a_client_works_at_read_committed_whatever_its_roles_default(
     dsn: str, schema: str, client: Client, level: str
 ) -> None:
-    """Its statements are made for that: a cleanup is refused at others, and what changes jobs meets conflicts."""
+    """Under other isolation levels cleanups are refused, and changes of jobs meet serialization conflicts."""
     options = level.replace(" ", "%5C%20")
     async with Client(f"{dsn}&options=-c%20default_transaction_isolation%3D{options}", schema=schema) as used:
         async with used._connection() as connection:
@@ -161,7 +161,7 @@ async def test_a_client_that_is_closed_in_a_forked_process_leaves_the_connection
 
 
 async def test_a_client_of_another_loop_is_neither_closed_nor_taken_for_open(client: Client) -> None:
-    """It says so, and goes on in its own."""
+    """It raises, and works on in its own loop."""
 
     def elsewhere(call: Any) -> str:
         with pytest.raises(ConfigurationError) as caught:
@@ -176,10 +176,10 @@ async def test_a_client_of_another_loop_is_neither_closed_nor_taken_for_open(cli
 
 
 @pytest.mark.parametrize("error", [AccessDenied("no more"), ConfigurationError("closed meanwhile")])
-async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_tries_say(
+async def test_an_add_whose_answer_was_lost_stays_unknown_whatever_its_further_tries_return(
     dsn: str, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """The first one may have been committed; the caller has to know that nobody knows."""
+    """The first try may have been committed, so the caller must learn that the outcome is unknown."""
     real, tries = Client._add_on, list[int]()
 
     async def add_on(client: Client, *args: Any) -> Any:
@@ -232,7 +232,7 @@ async def test_nested_blocks_leave_the_client_as_they_found_it(dsn: str, schema:
 
 
 async def test_open_keeps_the_client_open_until_close(dsn: str, schema: str) -> None:
-    """Whether blocks are entered before, meanwhile or after."""
+    """Blocks may be entered before, meanwhile or after."""
     client = Client(dsn, schema=schema)
     async with client:
         await client.open()
@@ -292,7 +292,7 @@ async def test_a_block_that_cannot_open_the_client_counts_for_nothing(dsn: str, 
     assert (None, 0) == (client._pool, client._use().blocks)
 
 
-async def test_a_client_in_use_cannot_be_left_from_another_event_loop(dsn: str, schema: str) -> None:
+async def test_a_client_in_use_cannot_be_closed_from_another_event_loop(dsn: str, schema: str) -> None:
     """The count of the blocks is that of the loop in which it is open."""
     client = Client(dsn, schema=schema)
 

@@ -1,7 +1,7 @@
-"""Adds whose answer was lost: with an idempotency key they are made again and find their job, else the caller is told.
+"""Adds whose answer was lost: with an idempotency key they are repeated, without one they raise.
 
-The link cuts the connection exactly between the commit and its answer: it holds the end of the answer back, which the
-server sends when it has committed.
+The link cuts the connection between the commit and its answer: it holds back the end of the answer, which the server
+sends after the commit.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def link(dsn: str) -> AsyncIterator[Link]:
 
 @pytest.fixture
 async def far(link: Link, schema: str) -> AsyncIterator[Client]:
-    """A client behind the link."""
+    """A client whose connections use the link."""
     async with Client(link.dsn, schema=schema) as opened:
         yield opened
 
@@ -55,7 +55,7 @@ WRONG = InvalidJob("no such task", code="GWBIN", field="task")
 @pytest.mark.parametrize(
     ("error", "tries", "left_s", "has_keys", "is_lost", "pause_s"),
     [
-        # Nobody knows: only with keys, and then three times whatever `retry_for` says.
+        # The outcome is unknown: retried only with keys, and then three times, whatever `retry_for` is.
         (LOST, 1, 0.0, True, True, 0.01),
         (LOST, 3, 0.0, True, True, 0.03),
         (LOST, 4, 0.0, True, True, None),
@@ -71,7 +71,7 @@ WRONG = InvalidJob("no such task", code="GWBIN", field="task")
         (DOWN, 9, 9.0, False, False, 0.03),
         (DOWN, 2, 0.0, True, True, 0.02),
         (DOWN, 4, 0.0, True, True, None),
-        # Anything else would come to the same.
+        # A repeated call would fail in the same way.
         (WRONG, 1, 9.0, True, False, None),
         (WRONG, 2, 9.0, True, True, None),
     ],
@@ -79,7 +79,7 @@ WRONG = InvalidJob("no such task", code="GWBIN", field="task")
 def test_whether_an_add_is_made_again(
     error: AsyncqError, tries: int, left_s: float, has_keys: bool, is_lost: bool, pause_s: float | None
 ) -> None:
-    """The table of `pause_before_another_try`, line by line."""
+    """Each line of the table of `pause_before_another_try` is tested."""
     decided = pause_before_another_try(error, tries, left_s, has_keys=has_keys, is_lost=is_lost)
 
     assert pause_s == decided
@@ -90,10 +90,10 @@ async def jobs(db: asyncpg.Connection, schema: str) -> list[int]:
     return [row["id"] for row in await db.fetch(f"select id from {schema}._all_jobs() order by id")]
 
 
-async def test_an_add_with_a_key_whose_answer_was_lost_comes_to_its_first_job(
+async def test_an_add_with_a_key_whose_answer_was_lost_returns_its_first_job(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The caller need not know that anything went wrong; one job is there."""
+    """The caller notices nothing, and one job exists."""
     link.cut_at_answer_with(ADDED)
     added = await far.add_job("pay", {"order": 7}, idempotency_key="order-7")
 
@@ -105,7 +105,7 @@ async def test_an_add_with_a_key_whose_answer_was_lost_comes_to_its_first_job(
 async def test_an_add_without_a_key_whose_answer_was_lost_is_left_to_the_caller(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A second try could add a second job: the error says that nobody knows. One job is there."""
+    """A second try could add a second job, so the error reports an unknown outcome. One job exists."""
     link.cut_at_answer_with(ADDED)
     with pytest.raises(StoreUnavailable) as caught:
         await far.add_job("pay", {"order": 7})
@@ -117,7 +117,7 @@ async def test_an_add_without_a_key_whose_answer_was_lost_is_left_to_the_caller(
 async def test_many_adds_with_keys_are_made_again_together(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Each comes to its own first job."""
+    """Each repeated add returns its own first job."""
     link.cut_at_answer_with(ADDED)
     specs = [asyncq.JobSpec(task="pay", payload=f"{n}", idempotency_key=f"order-{n}") for n in range(3)]
     done = await far.add_jobs(specs)
@@ -126,10 +126,10 @@ async def test_many_adds_with_keys_are_made_again_together(
     assert [added.id for added in done] == await jobs(db, schema)
 
 
-async def test_many_adds_of_which_one_has_no_key_are_not_made_again(
+async def test_many_adds_are_not_repeated_if_one_has_no_key(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It would be added twice."""
+    """The one without a key would be added twice."""
     link.cut_at_answer_with(ADDED)
     with pytest.raises(StoreUnavailable) as caught:
         await far.add_jobs([asyncq.JobSpec(task="pay", idempotency_key="order-7"), asyncq.JobSpec(task="pay")])
@@ -138,10 +138,10 @@ async def test_many_adds_of_which_one_has_no_key_are_not_made_again(
     assert 2 == len(await jobs(db, schema))
 
 
-async def test_on_the_callers_connection_nothing_is_made_again(
+async def test_on_the_callers_connection_nothing_is_repeated(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Its transaction is gone with it; the caller makes it again as a whole, with the same key."""
+    """Its transaction is lost too. The caller has to repeat the whole transaction with the same key."""
     own = await asyncpg.connect(link.dsn)
     link.cut_at_answer_with(ADDED)
     with pytest.raises(StoreUnavailable) as caught:
@@ -152,10 +152,10 @@ async def test_on_the_callers_connection_nothing_is_made_again(
     assert ("deduplicated", [again.id]) == (again.outcome, await jobs(db, schema))
 
 
-async def test_after_some_tries_the_caller_is_told_that_nobody_knows(
+async def test_after_some_tries_the_outcome_is_reported_as_unknown(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """That the later tries cannot have done anything says nothing of the first one."""
+    """The later tries did nothing, but the outcome of the first one is unknown."""
     link.cut_at_answer_with(ADDED)
 
     async def refuse() -> bool:
@@ -179,10 +179,10 @@ async def test_after_some_tries_the_caller_is_told_that_nobody_knows(
     assert ("deduplicated", [again.id]) == (again.outcome, await jobs(db, schema))
 
 
-async def test_an_add_that_cannot_have_been_sent_is_not_made_again(
+async def test_an_add_that_cannot_have_been_sent_is_not_repeated(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Whether to wait for a server that is away is the caller's business."""
+    """The caller decides whether to wait for an unreachable server."""
     await link_is_refused(link, far)
     with pytest.raises(StoreUnavailable) as caught:
         await far.add_job("pay", idempotency_key="order-7")
@@ -200,7 +200,7 @@ async def link_is_refused(link: Link, far: Client) -> None:
 async def test_a_job_that_was_rejected_is_rejected_when_it_is_tried_again(
     far: Client, link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A rejected request came to nothing, so nothing of it is remembered."""
+    """A rejected request adds no job, so the database does not remember it."""
     first = await far.add_job("pay", unique=UniquePolicy())
     link.cut_at_answer_with(REJECTED)
     with pytest.raises(DuplicateJob) as caught:
@@ -211,10 +211,10 @@ async def test_a_job_that_was_rejected_is_rejected_when_it_is_tried_again(
     assert [first.id] == await jobs(db, schema)
 
 
-async def test_a_key_holds_for_as_long_as_the_client_says(
+async def test_a_key_holds_for_the_clients_window(
     dsn: str, schema: str, db: asyncpg.Connection, client: Client
 ) -> None:
-    """A day by default."""
+    """The default is a day."""
     left = f"select (extract(epoch from keep_until - now()) / 60)::int from {schema}._requests order by key"
     async with Client(dsn, schema=schema, idempotency_window=timedelta(hours=2)) as other:
         await other.add_job("pay", idempotency_key="a")
@@ -225,7 +225,7 @@ async def test_a_key_holds_for_as_long_as_the_client_says(
 
 @pytest.mark.parametrize("window", [timedelta(0), timedelta(days=-1), timedelta(days=367), 3600, None], ids=str)
 def test_a_window_that_cannot_work_is_refused(window: object) -> None:
-    """At construction: a number would have no unit."""
+    """The constructor refuses it: a number would have no unit."""
     with pytest.raises(
         asyncq.ConfigurationError, match="idempotency_window is a timedelta above 0 of at most 366 days"
     ):
@@ -255,7 +255,7 @@ async def test_a_client_that_may_retry_waits_for_the_server(link: Link, schema: 
 
 
 async def test_a_client_that_may_retry_gives_up_when_its_time_is_over(link: Link, schema: str) -> None:
-    """And says that nothing was added."""
+    """The error reports that nothing was added."""
     async with Client(link.dsn, schema=schema, retry_for=0.05) as patient:
         await patient.add_job("pay")
         await link_is_refused(link, patient)
@@ -268,7 +268,7 @@ async def test_a_client_that_may_retry_gives_up_when_its_time_is_over(link: Link
 async def test_a_client_that_may_retry_tries_once_more_when_its_time_is_over(
     link: Link, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the pause would be that comes next: `retry_for` is neither cut short nor overrun."""
+    """The next pause may be long, but `retry_for` is neither cut short nor exceeded."""
     monkeypatch.setattr(asyncq.store.retries, "PAUSES_S", (60.0,))
     async with Client(link.dsn, schema=schema, retry_for=0.4) as patient:
         first = await patient.add_job("pay")
@@ -282,10 +282,10 @@ async def test_a_client_that_may_retry_tries_once_more_when_its_time_is_over(
     assert 2 == len(await jobs(db, schema))
 
 
-async def test_a_client_that_may_retry_does_not_when_nobody_knows(
+async def test_a_client_that_may_retry_does_not_repeat_an_unknown_outcome(
     link: Link, schema: str, db: asyncpg.Connection
 ) -> None:
-    """Without a key a second try could add a second job, however patient the caller is."""
+    """Without a key a second try could add a second job."""
     async with Client(link.dsn, schema=schema, retry_for=30) as patient:
         link.cut_at_answer_with(ADDED)
         with pytest.raises(StoreUnavailable) as caught:
@@ -306,7 +306,7 @@ async def test_an_add_that_met_a_conflict_is_made_again(
     *,
     is_frequent: bool,
 ) -> None:
-    """The server has rolled it back, whoever was in its way; also one that is inserted without a look."""
+    """The server rolled it back, whatever it conflicted with. Plain inserts are repeated too."""
     monkeypatch.setattr(add, "LOOK_S", 60.0)
     before = [(await client.add_job("pay")).id] if is_frequent else []
     await db.execute(

@@ -1,4 +1,4 @@
-"""Unique policies, singletons and idempotency keys through the client: what its callers get."""
+"""Unique policies, singletons and idempotency keys through the client."""
 
 import os
 import sys
@@ -41,7 +41,7 @@ async def count(db: asyncpg.Connection, schema: str) -> int:
 
 
 async def test_a_rejected_job_is_an_error_with_the_other_job(client: Client) -> None:
-    """Programs read its attributes."""
+    """Programs read the attributes of the error."""
     first = await client.add_job(make_report, Report(2026))
     with pytest.raises(
         DuplicateJob, match=f"job {first.id}, which is available, prevents another one like it"
@@ -53,10 +53,10 @@ async def test_a_rejected_job_is_an_error_with_the_other_job(client: Client) -> 
     assert ["added", "added"] == [first.outcome, other.outcome]
 
 
-async def test_the_callers_transaction_goes_on_after_a_rejected_job(
+async def test_the_callers_transaction_continues_after_a_rejected_job(
     client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The server raised nothing: what else the transaction did, and does, is committed."""
+    """The server raised no error, so the transaction's other statements are committed."""
     await client.add_job(make_report, Report(2026))
     async with db.transaction():
         await client.add_job("before", connection=db)
@@ -68,7 +68,7 @@ async def test_the_callers_transaction_goes_on_after_a_rejected_job(
 
 
 async def test_in_bulk_a_rejected_job_is_an_answer_among_others(client: Client) -> None:
-    """All others are added; each says what it came to, and why."""
+    """All others are added; each answer has its outcome and the reason."""
     first = await client.add_job(make_report, Report(2026))
     done = await client.add_jobs(
         [
@@ -91,7 +91,7 @@ async def test_in_bulk_a_rejected_job_is_an_answer_among_others(client: Client) 
 
 
 async def test_a_job_has_its_own_policy_instead_of_its_tasks(client: Client) -> None:
-    """A policy, or an object of its members."""
+    """The policy may be an object or a mapping."""
     first = await client.add_job(make_report, Report(2026))
     dropped = await client.add_job(make_report, Report(2026), unique=UniquePolicy(keys=["args"], on_conflict="ignore"))
     fresh = await client.add_job(
@@ -107,7 +107,7 @@ async def test_a_job_has_its_own_policy_instead_of_its_tasks(client: Client) -> 
 async def test_an_add_by_name_has_the_policy_of_a_task_that_the_client_knows(
     dsn: str, schema: str, client: Client
 ) -> None:
-    """As it has its other defaults."""
+    """The other defaults of the task apply too."""
     async with Client(dsn, schema=schema, tasks=[tidy, sync_account, make_report]) as knowing:
         first = await knowing.add_job("tidy")
         again = await knowing.add_job("tidy")
@@ -122,8 +122,10 @@ async def test_an_add_by_name_has_the_policy_of_a_task_that_the_client_knows(
     assert "added" == unknowing.outcome
 
 
-async def test_sql_and_python_bar_each_other(client: Client, db: asyncpg.Connection, schema: str) -> None:
-    """One key for both, to the byte."""
+async def test_jobs_of_sql_and_python_conflict_with_each_other(
+    client: Client, db: asyncpg.Connection, schema: str
+) -> None:
+    """Both compute the same key, to the byte."""
     policy: dict[str, Any] = {"keys": ["args", "queue"], "on_conflict": "ignore"}
     first = await client.add_job("t", {"b": 1.50, "a": "é"}, queue="q", unique=policy)
     in_sql = await db.fetchval(
@@ -139,7 +141,7 @@ async def test_sql_and_python_bar_each_other(client: Client, db: asyncpg.Connect
 
 
 async def test_a_singleton_is_dropped_while_one_waits_or_runs(dsn: str, schema: str, client: Client) -> None:
-    """Automatically, with each add; the answer names the one that is there."""
+    """Each add checks it, and its answer names the existing job."""
     outcomes: list[Added] = []
 
     @task(singleton=True)
@@ -157,7 +159,7 @@ async def test_a_singleton_is_dropped_while_one_waits_or_runs(dsn: str, schema: 
 
 
 async def test_each_subject_has_a_singleton(client: Client) -> None:
-    """And a job without one is another."""
+    """A job without a subject is separate."""
     done = [
         await client.add_job(sync_account.job(account="x").with_options(subject=subject))
         for subject in ("a", "b", None, "a")
@@ -167,7 +169,7 @@ async def test_each_subject_has_a_singleton(client: Client) -> None:
 
 
 async def test_a_singleton_can_be_forced(client: Client, db: asyncpg.Connection, schema: str) -> None:
-    """A second one, in spite of the first."""
+    """It is a second one beside the first."""
     await client.add_job(sync_account, "a", subject="a")
     forced = await client.add_job(sync_account, "a", subject="a", force=True)
     later = await client.add_job(sync_account, "a", subject="a")
@@ -179,7 +181,7 @@ async def test_a_singleton_can_be_forced(client: Client, db: asyncpg.Connection,
 async def test_a_rerun_is_remembered_while_the_job_runs(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """With the payload of the last request."""
+    """The payload of the last request counts."""
     outcomes: list[Added] = []
     reruns: list[str] = []
 
@@ -201,7 +203,7 @@ async def test_a_rerun_is_remembered_while_the_job_runs(
 
 
 async def test_a_job_with_a_policy_has_no_job_key(client: Client) -> None:
-    """Two answers to one question; unless the policy is lifted."""
+    """They contradict each other, unless the policy is forced off."""
     with pytest.raises(InvalidJob, match="two answers to what becomes of an add beside another job") as caught:
         await client.add_job(sync_account, "a", job_key="k")
     forced = await client.add_job(sync_account, "a", job_key="k", force=True)
@@ -212,8 +214,8 @@ async def test_a_job_with_a_policy_has_no_job_key(client: Client) -> None:
 # Idempotency keys
 
 
-async def test_the_same_request_comes_to_the_same_job(client: Client, dsn: str, schema: str) -> None:
-    """Also when it is done."""
+async def test_a_repeated_request_returns_the_same_job(client: Client, dsn: str, schema: str) -> None:
+    """It does so even after the job has ended."""
 
     @task
     async def pay(order: int) -> None: ...
@@ -229,7 +231,7 @@ async def test_the_same_request_comes_to_the_same_job(client: Client, dsn: str, 
 
 
 async def test_another_request_under_a_key_is_an_error(client: Client) -> None:
-    """And of many, the one that is wrong is named."""
+    """In a bulk add the wrong job is named."""
     await client.add_job("pay", {"order": 7}, idempotency_key="k")
     with pytest.raises(InvalidJob, match="a new request needs a new key") as caught:
         await client.add_job("pay", {"order": 8}, idempotency_key="k")
@@ -241,8 +243,8 @@ async def test_another_request_under_a_key_is_an_error(client: Client) -> None:
     assert ("GWBIK", "idempotency_key") == (caught.value.code, caught.value.field)
 
 
-async def test_what_is_declared_is_what_the_spec_asks_for() -> None:
-    """Two words of the Open Job Spec: strong, and how."""
+async def test_the_declared_capabilities_are_those_that_the_spec_requires() -> None:
+    """The Open Job Spec has two fields: strength and mechanism."""
     declared = asyncq.CAPABILITIES["unique_jobs"]
 
     assert {"strength": "strong", "mechanism": declared["mechanism"]} == declared

@@ -1,4 +1,4 @@
-"""What the chaos suite does to workers, their connections, their clocks, and the server; dealt like cards, by seed."""
+"""Faults that the chaos suite injects into workers, connections, clocks and the server; a seed decides their order."""
 
 import random
 import time
@@ -38,8 +38,8 @@ DECK = {
     "slow": 1,
     "cut_at_commit": 5,
 }
-UNLOCKED_S = 2.1  # longer than the grace and the watch of another worker, shorter than the rest of the lease
-# The storm in which workers are rescued in part: without crashes, after which a free lock says nothing for a while.
+UNLOCKED_S = 2.1  # longer than the grace and the watch of another worker, shorter than the rest of the lease.
+# The faults by which workers are rescued in part; no crashes, since a free lock proves nothing just after them.
 HOLDING_DECK = {"hold": 6, "stop": 1, "stall": 1, "kill": 1}
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 # Some jobs of a process, for a statement of another session to lock.
@@ -64,19 +64,19 @@ NOT_READY = (OSError, StoreError, asyncpg.PostgresError, asyncpg.InterfaceError,
 
 
 class Blows:
-    """Deals blows.
+    """Inject faults.
 
     Args:
         server: The server; it is killed.
-        schema: Whose clock is moved on.
+        schema: The schema whose clock is moved forward.
         crew: The workers.
-        chance: Chooses.
-        group: Where blows last on while others fall.
-        deck: The blows, each with its number in one deck.
+        chance: The source of all random choices.
+        group: Runs faults that last while others begin.
+        deck: How often each fault occurs in one shuffled deck.
 
     Attributes:
-        dealt: What was done, in order.
-        hits: How often something was hit, by kind.
+        dealt: The kinds of the injected faults, in order.
+        hits: How many faults had an effect, by kind.
         moves: From when on the schema's clock was by how much ahead of the machine's, in nanoseconds.
     """
 
@@ -102,14 +102,14 @@ class Blows:
         self.moves: list[tuple[int, int]] = []
 
     def _deal(self, deck: Mapping[str, int]) -> Iterator[str]:
-        """Each kind has its turn in each deck."""
+        """Each kind occurs in each deck."""
         while True:
             cards = [kind for kind, times in deck.items() for _ in range(times)]
             self._chance.shuffle(cards)
             yield from cards
 
     async def next(self) -> None:
-        """Deal the next one; what takes long goes on meanwhile."""
+        """Inject the next fault; long ones continue in the background."""
         kind = next(self._cards)
         self.dealt.append(kind)
         blow: Callable[[], Any] = getattr(self, f"_{kind}")
@@ -118,19 +118,19 @@ class Blows:
     # Processes
 
     async def _kill(self) -> None:
-        """A worker process dies; a new one comes, as under a supervisor."""
+        """Kill a worker process and start a new one, as a supervisor does."""
         if (place := self._crew.some()) is not None:
             await self._crew.kill(place)
             self.hits["kill"] += 1
 
     async def _stop(self) -> None:
-        """A worker process stands still, for less than its grace."""
+        """Pause a worker process for less than its grace."""
         if (place := self._crew.some()) is not None:
-            await self._crew.stand_still(place, self._chance.uniform(0.05, 0.4))
+            await self._crew.pause(place, self._chance.uniform(0.05, 0.4))
             self.hits["stop"] += 1
 
     async def _stall(self) -> None:
-        """A worker process stands still for longer than its lease: others take over."""
+        """Pause a worker process for longer than its lease, so that others take over."""
         self._group.start_soon(self._stall_on)
 
     async def _stall_on(self) -> None:
@@ -138,7 +138,7 @@ class Blows:
             self.hits["stall"] += 1
             spans = self._crew.fates[place.name].stalled
             with excused(spans):
-                await self._crew.stand_still(place, LEASE_S * 2)
+                await self._crew.pause(place, LEASE_S * 2)
 
     async def _hold(self) -> None:
         """A worker is declared dead while another transaction holds some of its jobs, so that the rescue is partial.
@@ -168,7 +168,7 @@ class Blows:
                 with excused(self._crew.fates[place.name].stalled):
                     if loses_lock:
                         await self._unlock(number)
-                    await self._crew.stand_still(place, UNLOCKED_S if loses_lock else 1.5 * LEASE_S)
+                    await self._crew.pause(place, UNLOCKED_S if loses_lock else 1.5 * LEASE_S)
                 self.hits[f"hold, {level}"] += 1
                 await anyio.sleep(0.5)
         except NOT_READY:
@@ -217,7 +217,7 @@ class Blows:
                 place.clock.move_to(place.clock.by + by)
 
     async def _move_on(self) -> None:
-        """The clock by which jobs become due is moved on: jobs are due sooner, and slots of recurring items come."""
+        """Move the schema's clock forward: jobs become due earlier, and slots of recurring items pass."""
         ahead = self._ahead + timedelta(seconds=self._chance.uniform(30, 200))
         since = time.time_ns()
         self._ahead = ahead
@@ -241,7 +241,7 @@ class Blows:
     # The network
 
     async def _late(self) -> None:
-        """What one side sends, or both, comes a little late; then all of it, or never: then the connections end."""
+        """Delay the data of one direction or both; then deliver it, or lose the connections."""
         _, link = self._crew.some_link()
         link.hold("", *self._chance.choice([BOTH, BOTH[:1], BOTH[1:]]))
         self.hits["late"] += 1
@@ -321,7 +321,7 @@ class Blows:
             self._note_cut(began)
 
     async def _crash(self) -> None:
-        """The server dies without a word, and is started again."""
+        """Kill the server, and restart it."""
         self.hits["crash"] += 1
         with anyio.CancelScope(shield=True):
             async with self._away():
@@ -337,7 +337,7 @@ class Blows:
 
     @asynccontextmanager
     async def _away(self) -> AsyncIterator[None]:
-        """If the server is away for about a lease, as on a busy machine, the first worker that is back takes over."""
+        """Stop the server for about a lease; on a busy machine the first worker that returns takes over."""
         began = time.monotonic_ns()
         yield
         await ask(self._server.dsn, "select 1")

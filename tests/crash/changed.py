@@ -29,14 +29,14 @@ CHANGED = [
         ("tests/sql/settle/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Changed(
-        "a settlement that was refused is told as written",
+        "a settlement that was refused is reported as written",
         "sql/queries/settle/settle_completed.sql",
         "when count(*) < cardinality(",
         "when count(*) > cardinality(",
         ("tests/sql/settle/test_settle.py::test_nobody_settles_the_claim_of_another",),
     ),
     Changed(
-        "a client is not told which job it has taken the key from",
+        "a client does not learn which job it has taken the key from",
         "sql/functions/add/add_many_jobs.sql",
         "held.outcome <> 'added' or held.existing_id is not null",
         "held.outcome <> 'added'",
@@ -82,7 +82,7 @@ CHANGED = [
         "sql/functions/admin/administer_jobs.sql",
         "    where job.id = any(locked) and case act\n",
         "    where job.id = any(job_ids) and case act\n",
-        (f"{BATCHES}::test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came",),
+        (f"{BATCHES}::test_a_call_leaves_alone_jobs_that_ran_in_a_batch_when_it_began",),
     ),
     Changed(
         "the slot of a recurring item is not claimed",
@@ -124,14 +124,14 @@ CHANGED = [
         "sql/functions/workers/rescue_jobs.sql",
         "attempts => ran::int[], ",
         "",
-        ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_come_back_with_one_attempt_less",),
+        ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_are_returned_with_one_attempt_less",),
     ),
     Changed(
         "a rescue leaves the queue of the dead locked",
         "sql/functions/workers/rescue_jobs.sql",
         "where queue.locked_by = any(gone)",
         "where queue.locked_by = any(gone) and false",
-        ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_come_back_with_one_attempt_less",),
+        ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_are_returned_with_one_attempt_less",),
     ),
     Changed(
         "a beat proves nothing",
@@ -145,7 +145,7 @@ CHANGED = [
         "sql/functions/settle/release.sql",
         "array_agg(job.id) filter (where job.cancelled_at is not null),",
         "array_agg(job.id) filter (where false),",
-        ("tests/sql/settle/test_settle_rest.py::test_a_marked_job_ends_as_its_mark_says_whatever_its_run_came_to",),
+        ("tests/sql/settle/test_settle_rest.py::test_a_marked_job_ends_by_its_mark_whatever_the_outcome_of_its_run",),
     ),
     Changed(
         "a settlement of another claim of the same job is written",
@@ -180,7 +180,7 @@ CHANGED = [
         "sql/migrations/000002_workers.sql",
         "create unlogged table",
         "create table",
-        (f"{LEASES}::test_a_crash_of_one_backend_frees_all_locks_and_nobody_is_taken_for_dead",),
+        (f"{LEASES}::test_a_crash_of_one_backend_frees_all_locks_and_no_worker_is_declared_dead",),
     ),
     Changed(
         "a transactional handler holds its row against adds of its key",
@@ -197,7 +197,7 @@ CHANGED = [
         ("tests/engine/run/test_transactional_marks.py",),
     ),
     Changed(
-        "a transaction whose COMMIT was lost is never told from one that was rolled back",
+        "a transaction whose COMMIT was lost is treated as rolled back",
         "sql/functions/settle/lock_claim.sql",
         "when word = 'committed' then 'committed'",
         "when word = 'committed' then 'lost'",
@@ -285,7 +285,7 @@ CHANGED = [
         "sql/functions/admin/administer_jobs.sql",
         "exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;",
         "exit;",
-        ("tests/store/test_cancel_races.py::test_a_cancel_comes_after_what_is_being_done_to_the_job",),
+        ("tests/store/test_cancel_races.py::test_a_cancel_waits_for_the_change_of_the_job",),
     ),
     Changed(
         "a fetch begins at the job that was taken last",
@@ -299,7 +299,7 @@ CHANGED = [
         "sql/queries/claim/fetch_jobs.sql",
         "order by run_at, id limit $3\n    for update",
         "limit $3\n    for update",
-        ("tests/sql/claim/test_fetch_jobs.py::test_the_order_does_not_hang_on_the_plan",),
+        ("tests/sql/claim/test_fetch_jobs.py::test_the_order_does_not_depend_on_the_plan",),
     ),
     Changed(
         "the holders of keys are locked in any order",
@@ -327,14 +327,14 @@ CHANGED = [
         "sql/functions/workers/watch_workers.sql",
         "pg_try_advisory_xact_lock_shared",
         "pg_try_advisory_xact_lock",
-        ("tests/sql/workers/test_watch_workers.py::test_two_that_look_at_once_both_see_a_free_lock",),
+        ("tests/sql/workers/test_watch_workers.py::test_two_checks_at_once_both_see_a_free_lock",),
     ),
     Changed(
         "a worker that has just beaten is doubted",
         "sql/functions/workers/watch_workers.sql",
         "where row.id = any(free) and row.locks and row.doubted_at is null",
         "where row.id = any(free)",
-        ("tests/sql/workers/test_watch_workers.py::test_what_happens_to_a_worker_during_a_look_counts",),
+        ("tests/sql/workers/test_watch_workers.py::test_changes_of_a_worker_during_the_check_count",),
     ),
     Changed(
         "the transactions of the living end with those of the silent",

@@ -34,19 +34,19 @@ BILLION = 1_000_000_000
 
 
 class Chaos:
-    """A server, worker processes, a client that adds, somebody who breaks things, and somebody who looks.
+    """A server, worker processes, a client that adds jobs, injected faults, and a check of the store's laws.
 
     Args:
         server: The server; it is killed.
         crew: The workers.
-        seed: Chooses the blows.
-        deck: The blows, each with its number.
+        seed: Decides which faults are injected.
+        deck: How often each fault occurs in one shuffled deck.
 
     Attributes:
         due: Jobs whose add was committed, and when they are due by the clock of the schema.
-        blows: What was done; there once chaos reigns.
+        blows: The injected faults; set once they begin.
         unfinished: Some of the jobs that had not ended long after the last blow.
-        watch: Who looks.
+        watch: Checks the laws of the store all the time.
     """
 
     blows: Blows
@@ -101,14 +101,17 @@ class Chaos:
                     await self._add_alone(client, SINGLES + first * len(KINDS))
 
     async def _add_crowd(self, client: Client, first: int) -> None:
-        """Some that are claimed in batches, as they have no idempotency key; what failed may run, and need not."""
+        """Add jobs without an idempotency key, so that they are claimed in batches.
+
+        Those of a failed add may run or not.
+        """
         numbers = range(first, first + CROWD)
         with suppress(StoreError):
             await client.add_jobs([chaos_worker.crowd.job(number) for number in numbers])
             self.due |= dict.fromkeys(numbers, 0)
 
     async def _add_alone(self, client: Client, first: int) -> None:
-        """Some that idle workers are handed, as they have no idempotency key; what failed may run, and need not."""
+        """Add jobs without an idempotency key, so that they are handed off. Those of a failed add may run or not."""
         for number in range(first, first + 5 * len(KINDS), len(KINDS)):
             with suppress(StoreError):
                 await client.add_job(chaos_worker.note, number)
@@ -125,7 +128,7 @@ class Chaos:
         at = datetime.now(UTC) + ahead + timedelta(seconds=random.uniform(0, 1.5))
         return spec.with_options(run_at=at), round(at.timestamp() * 1e6) * 1000
 
-    # What is judged
+    # The checks
 
     def numbers(self, *kinds: str) -> list[int]:
         """The committed jobs of some kinds."""
@@ -163,7 +166,7 @@ class Chaos:
         return Counter(dict(await ask(self._server.dsn, TIMES, kind)))
 
     async def summary(self) -> dict[str, object]:
-        """What happened, in numbers."""
+        """The figures of this run."""
         cuts = Counter({"commit": 0})
         for place in self.crew.places:
             if place.link is not None:

@@ -29,7 +29,7 @@ FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
 KINDS = ("note", "note", "pay", "note", "book", "note", "tip", "note")
 CROWDS = 9_000_000  # from here on the jobs are numbered that are claimed in batches
-# Each minute three jobs, as the clock of the schema shows it; what workers have missed is made up for.
+# Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
 * * * * * slot ?id=first&fill=1d {item: 'first'}
 * * * * * slot ?id=second&fill=1d&queue=c {item: 'second'}
@@ -40,7 +40,7 @@ _ledger = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if __name
 
 
 async def create_tables(db: asyncpg.Connection) -> None:
-    """Where handlers write what they did."""
+    """Create the tables in which handlers record their work."""
     await db.execute("""
         create schema chaos;
         create table chaos.paid (kind text, number int);
@@ -74,13 +74,13 @@ def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
 
 
 async def work(number: int, ctx: JobContext | None) -> None:
-    """Take a moment; some take longer than the lease, and must not go on beyond that when nobody else knows of them."""
+    """Take a moment; some take longer than the lease, and must not continue beyond it unnoticed."""
     is_long = number % LONG_EVERY == 0 and (ctx is None or ctx.job.queue is None)
     await asyncio.sleep(LONG_S if is_long else random.choice((0.0, 0.002, 0.02, 0.1)))
 
 
 def pays(kind: str) -> str:
-    """The statement that tells that something was done."""
+    """The statement by which a handler records that its work is done."""
     return f"insert into chaos.paid values ('{kind}', $1)"
 
 
@@ -120,7 +120,7 @@ async def book(number: int, ctx: JobContext) -> None:
 
 @task(**FOR_EVER)
 async def tip(number: int, ctx: JobContext) -> None:
-    """At least once: the effect, then the end."""
+    """Work at least once: the effect, then the end."""
     with written_down(number, ctx):
         await ctx.query(pays("tip"), number)
         await work(number, ctx)

@@ -1,7 +1,7 @@
-"""Clocks that a test moves: libfaketime, preloaded into one process alone; the machine's own clock is never touched.
+"""Clocks that a test moves, by libfaketime in a single process; the machine's own clock stays.
 
-The library stands between a program and the C library's clocks, and reads from a file by how much they are moved. What
-a moved process has to tell of time, it asks the kernel for directly.
+The library intercepts the clock functions of the C library, and reads the offset from a file. A moved process reads the
+true time directly from the kernel.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class _TimeSpec(ctypes.Structure):
 
 
 def true_ns(clock: int) -> int:
-    """What a clock of the machine shows, whatever this process is made to believe."""
+    """Read a clock of the machine, even if this process sees a moved one."""
     if _call is None or _libc is None:
         return time.clock_gettime_ns(clock)
     shown = _TimeSpec()

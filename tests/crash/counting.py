@@ -14,7 +14,7 @@ from asyncq import ConstantRetry, JobContext, StoreUnavailable, Worker, task
 
 LEASE_S = 1.0
 ACCOUNTS = 40
-# The most of each: what a kill does to a job is no failure of the job.
+# The limits: a kill is no failure of the job.
 FOR_EVER = {"retry": ConstantRetry(0.02), "max_attempts": 32767}
 
 

@@ -43,7 +43,7 @@ class Place:
 
     @property
     def lives(self) -> bool:
-        """Whether a process works there."""
+        """Whether a process runs there."""
         return self.process is not None and self.process.returncode is None
 
 
@@ -53,7 +53,7 @@ class Crew:
 
     Attributes:
         places: The first one is near the server, and its clock can be moved; the others are far from it.
-        fates: What was done to each process.
+        fates: The faults that each process suffered.
         change: Held while a process is ended or begun.
         deserters: Processes that ended by themselves, other than for want of a server before their first job.
     """
@@ -97,8 +97,8 @@ class Crew:
                 self.fates[place.name].died = time.monotonic_ns()
                 await self._begin(place)
 
-    async def stand_still(self, place: Place, seconds: float) -> tuple[int, int, int]:
-        """SIGSTOP, and SIGCONT. Returns the process, and from when to when it stood still."""
+    async def pause(self, place: Place, seconds: float) -> tuple[int, int, int]:
+        """Stop the process by SIGSTOP, then continue it. Returns its name and when the pause began and ended."""
         process, name, began = place.process, place.name, time.monotonic_ns()
         assert process is not None
         _signal(process, signal.SIGSTOP)
@@ -134,18 +134,18 @@ class Crew:
                 self.fates[place.name].died = time.monotonic_ns()
 
     async def destroy(self) -> None:
-        """Leave no process behind, whatever has failed."""
+        """End all processes, even after a failure."""
         for place in self.places:
             if place.process is not None and place.lives:
                 place.process.kill()
                 await place.process.wait()
 
     def runs(self) -> list[Run]:
-        """What the handlers wrote down."""
+        """Read all runs that the handlers recorded."""
         return read((name, self._path(name, "ledger"), fate) for name, fate in self.fates.items())
 
     def logs(self, names: list[int]) -> str:
-        """The last lines of what processes said."""
+        """The last lines that each process logged."""
         return "\n".join(f"{name}: {self._path(name, 'log').read_text()[-2000:]}" for name in names)
 
     def _path(self, name: int, kind: str) -> Path:

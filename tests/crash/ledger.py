@@ -1,4 +1,4 @@
-"""What the handlers of the chaos suite wrote down, and what is judged by it."""
+"""The runs that handlers of the chaos suite record, and the checks that judge them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -36,13 +36,13 @@ class Run:
 
 @dataclass
 class Fate:
-    """What was done to a worker process.
+    """The faults that a worker process suffered.
 
     Attributes:
         died: When it was killed, or ended.
         stalled: From when to when it was stopped for so long that others may have taken over.
         cut_off: From when to when it could not reach the server for so long.
-        cut: From when to when the server ended its connections, or was away.
+        cut: From when to when the server ended its connections, or was down.
     """
 
     died: int = 0
@@ -51,19 +51,22 @@ class Fate:
     cut: Spans = field(default_factory=list)
 
     def may_overlap(self, run: Run) -> bool:
-        """Whether another worker may have run the job during a run: its process was stopped, or had just continued."""
+        """Whether another worker may have run the job at the same time.
+
+        Its process was paused, or had just continued.
+        """
         return any(began <= run.ended <= ended + WOKEN_NS and run.began <= ended for began, ended in self.stalled)
 
     def may_repeat(self, run: Run) -> bool:
-        """Whether it may have been kept from settling a run for so long that others took over."""
+        """Whether the process may have been unable to settle a run for so long that others took over."""
         return _touches([*self.stalled, *self.cut_off], run)
 
-    def may_be_hindered(self, run: Run) -> bool:
-        """Whether a transaction of a run may have been lost with its connection: that is no attempt."""
+    def may_lose_connection(self, run: Run) -> bool:
+        """Whether a transaction of a run may have been lost with its connection, which is no attempt."""
         return _touches(self.cut, run)
 
     def lived_until(self, moment: int) -> bool:
-        """Whether it still lived at a moment."""
+        """Whether the process still lived at a moment."""
         return not 0 < self.died < moment
 
 
@@ -94,7 +97,7 @@ def never_ran(numbers: Iterable[int], runs: Iterable[Run]) -> list[int]:
 
 
 def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, Run]]:
-    """Two runs of one job, or of one serial queue, at once, although nobody was stalled."""
+    """Yield overlapping runs of one job, or of one serial queue, although no process was stalled."""
     groups: defaultdict[object, list[Run]] = defaultdict(list)
     for run in runs:
         groups[run.number].append(run)
@@ -135,19 +138,19 @@ def early(runs: Iterable[Run], due: Mapping[int, int], moves: Spans) -> list[Run
 def uncounted(
     runs: Iterable[Run], fates: dict[int, Fate], transactional: Collection[int] = ()
 ) -> Iterator[tuple[Run, Run]]:
-    """Yield runs that follow another one of the job, and whose attempt is not what that one says.
+    """Yield pairs of runs of a job where the attempt number of the later one is wrong.
 
-    Attempts never fall. A failure that was written down is one; what was cancelled, or taken back, need not be.
+    Attempt numbers never fall. A recorded failure counts as an attempt; a cancelled or returned run need not.
 
     Args:
         runs: The runs, in the order in which they began.
-        fates: What was done to their processes.
-        transactional: Jobs that run in a transaction of the worker's: if its connection is lost just after their own
-            failure, they were hindered.
+        fates: The faults that their processes suffered.
+        transactional: Jobs that run in a transaction of the worker: if its connection is lost just after their own
+            failure, that failure is not recorded.
     """
     for earlier, later in _followed(runs):
         fate = fates[earlier.process]
-        is_hindered = earlier.number in transactional and fate.may_be_hindered(earlier)
+        is_hindered = earlier.number in transactional and fate.may_lose_connection(earlier)
         is_written = not (is_hindered or fate.may_repeat(earlier))
         was_settled = earlier.ending == "failed" and is_written and fate.lived_until(later.began)
         if later.attempt < earlier.attempt + was_settled:
@@ -165,7 +168,7 @@ def lost_starts(runs: Iterable[Run]) -> int:
 
 
 def _followed(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
-    """Each run that was not the last one of its job, with the next one."""
+    """Yield each run that was not the last one of its job, with the next one."""
     last: dict[int, Run] = {}
     for run in runs:
         if (earlier := last.get(run.number)) is not None:

@@ -37,7 +37,7 @@ def planted(mutant: Planted, folder: Path) -> Path:
         else:
             shutil.copy(source, copy / name)
     if (tools := CHECKOUT / ".venv").is_dir():
-        (copy / tools.name).symlink_to(tools)  # What was fetched for tests is there.
+        (copy / tools.name).symlink_to(tools)  # Downloads for tests are kept.
     if trouble := mutant.trouble():
         raise SystemExit(f"{mutant.name}: {trouble}")
     mutant.plant(copy)
@@ -68,7 +68,7 @@ def found(mutant: Planted, copy: Path) -> str | None:
 
 
 def chosen(words: Sequence[str]) -> Iterator[Planted]:
-    """The mutants whose names hold one of the words; all if there are none."""
+    """The mutants whose names contain one of the words; all without words."""
     return (mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words))
 
 

@@ -1,4 +1,4 @@
-"""How a bug is planted in a copy of the checkout, by the name of what it breaks."""
+"""How bugs are planted in a copy of the checkout."""
 
 import importlib
 import re
@@ -13,9 +13,9 @@ class Replaced:
     """A function, a method or a constant of Python that is replaced; no constant that the tests import too.
 
     Attributes:
-        name: What is wrong.
+        name: What the bug breaks.
         target: What is replaced, as it is imported: module, class if there is one, and name.
-        wrong: Statements that define `wrong`, in the namespace of the module; `right` is what is replaced.
+        wrong: Statements that define `wrong`, in the namespace of the module; `right` is the original.
         tests: What finds it: files, or test ids.
     """
 
@@ -56,7 +56,7 @@ class ReplacedSql:
     """A function of sql/functions that is replaced.
 
     Attributes:
-        name: What is wrong.
+        name: What the bug breaks.
         target: The function's name.
         wrong: The function as it is created instead, with the same arguments.
         tests: What finds it: files, or test ids.
@@ -68,7 +68,7 @@ class ReplacedSql:
     tests: tuple[str, ...]
 
     def plant(self, copy: Path) -> None:
-        """Create it once more behind the right one."""
+        """Create the function again after the right one."""
         with (copy / self._files()[0]).open("a", encoding="utf-8") as file:
             file.write(f"\ncreate or replace function asyncq.{self.target}{self.wrong};\n")
 
@@ -91,12 +91,12 @@ class ReplacedSql:
 
 @dataclass(frozen=True)
 class Changed:
-    """A bug that changes a piece of text, for what has no name; see changed.py.
+    """A bug that changes a piece of text, where there is no function to replace; see changed.py.
 
     Attributes:
-        name: What is wrong.
+        name: What the bug breaks.
         path: The file, from the top of the checkout.
-        right: A piece of its text, which stands there once.
+        right: A piece of its text, which occurs once.
         wrong: What it becomes.
         tests: What finds it: files, or test ids.
     """

@@ -213,14 +213,14 @@ def wrong(ask):
     right(self, held, uncertain=uncertain)
     self._later_at = time.perf_counter() + LATER_S""",
         (
-            "tests/engine/settle/test_completer.py::test_a_row_that_is_free_again_is_settled_however_many_others_are_held",
+            "tests/engine/settle/test_completer.py::test_a_row_that_is_free_again_is_settled_however_many_others_are_locked",
         ),
     ),
     Replaced(
         "lost claims that somebody holds are forgotten",
         "asyncq.engine.fetch.unconfirmed.still_claimed",
         "async def wrong(line, worker_id, tokens): return []",
-        ("tests/engine/fetch/test_unconfirmed.py::test_claims_that_somebody_holds_are_not_forgotten",),
+        ("tests/engine/fetch/test_unconfirmed.py::test_claims_that_are_locked_are_not_forgotten",),
     ),
     Replaced(
         "each good end is written by itself, however many there are",
@@ -237,13 +237,13 @@ def wrong(ask):
     else:
         run.ended_at = time.perf_counter()
         self._outbox.put_well(run)""",
-        ("tests/engine/settle/test_gathering.py::test_the_end_of_a_queues_job_waits_for_no_others",),
+        ("tests/engine/settle/test_gathering.py::test_the_end_of_a_queues_job_does_not_wait_for_others",),
     ),
     Replaced(
         "the first end of a queue's job is kept for others",
         "asyncq.engine.settle.completer.Completer._has_time",
         "def wrong(self): return not self._closing",
-        ("tests/engine/settle/test_gathering.py::test_a_queues_job_that_has_ended_first_is_not_kept_for_others",),
+        ("tests/engine/settle/test_gathering.py::test_a_queues_job_that_ended_first_does_not_wait_for_others",),
     ),
     Replaced(
         "a stop waits until enough ends are gathered",
@@ -253,7 +253,9 @@ def wrong(ask):
     has_time = right(self)
     self._closing = closing
     return has_time""",
-        ("tests/engine/settle/test_gathering.py::test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others",),
+        (
+            "tests/engine/settle/test_gathering.py::test_results_that_arrive_during_a_write_at_the_stop_do_not_wait_for_others",
+        ),
     ),
     Replaced(
         "a stored recurring item is due since a worker has heard of it",
@@ -271,13 +273,13 @@ def wrong(ask):
         "a lost lock is held against a worker that has other connections",
         "asyncq.engine.liveness.fallback_heartbeat.FallbackHeartbeat._beat",
         "async def wrong(self, line): return False",
-        (f"{LEASES}::test_a_worker_that_lost_the_connection_of_its_lock_only_says_over_another_that_it_lives",),
+        (f"{LEASES}::test_a_worker_that_lost_the_connection_of_its_lock_beats_over_another_one",),
     ),
     Replaced(
         "suspects run unnamed",
         "asyncq.engine.liveness.start_gate.has_to_be_named",
         "def wrong(claim): return False",
-        (f"{LEASES}::test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_runs",),
+        (f"{LEASES}::test_a_job_that_may_have_run_with_a_dead_worker_is_named_before_it_runs",),
     ),
     Replaced(
         "a job is due by the clock of its worker",
@@ -304,7 +306,7 @@ def wrong(ask):
         """def wrong(self, reason):
     if reason != 'its lease is about to end':
         right(self, reason)""",
-        (f"{LEASES}::test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is_over",),
+        (f"{LEASES}::test_a_worker_that_reaches_no_server_cancels_its_jobs_before_its_lease_is_over",),
     ),
     Replaced(
         "a lease is counted from the answer to a sign of life",
@@ -348,7 +350,7 @@ def wrong(ask):
         ("tests/engine/cron/test_stored_items.py",),
     ),
     Replaced(
-        "all jobs of a batch are told as created when they are due",
+        "all jobs of a batch are returned as created when they are due",
         "asyncq.store.claim._read_batch",
         "def wrong(*row): return right(*row[:7], None, *row[8:])",
         ("tests/store/test_fetched_claims.py",),
@@ -383,9 +385,7 @@ def wrong(ask):
         "a job that becomes due behind a fetch is slept over",
         "asyncq.engine.fetch.fetcher.next_due_s",
         "async def wrong(line, since_s, after): return await right(line, since_s / 2, after)",
-        (
-            "tests/engine/fetch/test_fetcher.py::test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over",
-        ),
+        ("tests/engine/fetch/test_fetcher.py::test_a_job_that_becomes_due_while_the_query_is_in_flight_is_not_missed",),
     ),
     Replaced(
         "a later retry puts off an earlier one",
@@ -393,9 +393,7 @@ def wrong(ask):
         """def wrong(self, delay_s):
     self._look_at = float('inf')
     right(self, delay_s)""",
-        (
-            "tests/engine/fetch/test_fetcher.py::test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told",
-        ),
+        ("tests/engine/fetch/test_fetcher.py::test_a_sleeping_fetcher_wakes_at_the_earliest_of_its_times",),
     ),
     Replaced(
         "a plain add loses what goes with the job",
@@ -409,7 +407,7 @@ def wrong(ask):
         "async def wrong(self): pass",
         (
             "tests/engine/fetch/test_oncall.py::test_a_worker_that_stops_hands_over_before_its_handlers_have_ended",
-            "tests/engine/fetch/test_oncall.py::test_a_worker_that_stops_hands_over_before_it_is_gone",
+            "tests/engine/fetch/test_oncall.py::test_a_worker_that_stops_hands_over_before_it_ends",
             "tests/engine/fetch/test_oncall.py::test_a_worker_that_is_put_on_call_while_it_stops_hands_over",
         ),
     ),
@@ -429,9 +427,7 @@ def wrong(ask):
     held, self._held_back = self._held_back, {}
     right(self, job_id)
     self._held_back = held""",
-        (
-            "tests/engine/settle/test_completer.py::test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim",
-        ),
+        ("tests/engine/settle/test_completer.py::test_a_delayed_settlement_is_replaced_by_that_of_a_newer_claim",),
     ),
     Replaced(
         "a suspect starts on a beat that came too late",
@@ -483,7 +479,7 @@ def wrong(ask):
         """def wrong(self, wanted):
     has_slot = wanted and self.may_fetch()
     return max(self._look_at - _now(), 0.0) if has_slot else self._options.poll_s""",
-        ("tests/engine/settle/test_claim_next.py::test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody",),
+        ("tests/engine/settle/test_claim_next.py::test_an_end_that_cannot_be_written_blocks_its_slot_for_nobody",),
     ),
     Replaced(
         "a worker leaves its turn on call for a moment after each job of a queue",

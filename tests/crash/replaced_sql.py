@@ -90,7 +90,7 @@ $$""",
   select pg_catalog.pg_notify('asyncq:jobs', '')
   where asyncq._has_on_call() or not pg_catalog.pg_try_advisory_xact_lock_shared(asyncq._lock_space(), -1)
 $$""",
-        ("tests/sql/claim/test_wake_workers.py::test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told",),
+        ("tests/sql/claim/test_wake_workers.py::test_a_worker_that_goes_on_call_while_an_add_checks_is_notified",),
     ),
     ReplacedSql(
         "a dead worker lives",

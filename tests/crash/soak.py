@@ -1,7 +1,7 @@
-"""All that is seeded, again and again for so many minutes, each round with a new seed: `python -m tests.crash.soak 30`.
+"""Run all seeded tests for some minutes, each round with a new seed: `python -m tests.crash.soak 30`.
 
-Chaos, kills under transactional tasks, the parsers on odd texts, and whole lives of jobs against models; once also each
-failing statement, and standbys. The exit code is 1 if anything was found; what repeats it is printed.
+These are chaos, kills under transactional tasks, fuzzing of the parsers, and lives of jobs against models. Failures of
+each statement and standbys run once. The exit code is 1 if a step fails; the command that repeats it is printed.
 """
 
 import json
@@ -22,7 +22,7 @@ from tests.crash.summary import FILE
 CHECKOUT = Path(__file__).parents[2]
 LONGEST_CHAOS_S = 75
 SHORTEST_CHAOS_S = 10
-ENDING_S = 15  # what chaos takes after its last blow
+ENDING_S = 15  # the time of chaos after its last fault
 HANGS_AFTER_S = 900
 TAIL = 6000
 
@@ -44,10 +44,10 @@ class Step:
 
 @dataclass
 class Sums:
-    """What all rounds came to.
+    """The results of all rounds.
 
     Attributes:
-        failed: The steps that have found something.
+        failed: The steps that failed.
     """
 
     jobs: int = 0
@@ -57,7 +57,7 @@ class Sums:
     failed: list[Step] = field(default_factory=list)
 
     def add(self, line: str) -> None:
-        """Add what a test has told."""
+        """Add the figures that a test reported."""
         told = json.loads(line)
         self.jobs += told["jobs"]
         self.runs += told["runs"]
@@ -111,7 +111,7 @@ def passes(step: Step, summary: Path, others: Sequence[str]) -> bool:
 
 
 def soak(minutes: float, others: Sequence[str]) -> int:
-    """Go round until the time is over."""
+    """Repeat rounds until the time is over."""
     began, sums, seeds = time.monotonic(), Sums(), 0
     until = began + minutes * 60
     with tempfile.TemporaryDirectory(prefix="asyncq-soak-") as folder:

@@ -17,11 +17,11 @@ SETTINGS = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on",
 
 
 class Pair:
-    """Two servers, of which the second one follows the first one.
+    """A primary server and its streaming standby.
 
     Attributes:
-        primary: The first one.
-        standby: The second one.
+        primary: The server that accepts writes.
+        standby: The server that follows it.
     """
 
     def __init__(self, primary: Server, standby: Server) -> None:
@@ -35,7 +35,7 @@ class Pair:
         return f"postgresql://postgres@/postgres?host={hosts}&port=5432,5432&target_session_attrs=read-write"
 
     def follow(self) -> None:
-        """Let the standby begin anew, as a copy of the primary, and follow it."""
+        """Rebuild the standby as a copy of the primary, and let it follow."""
         self.standby.kill()
         data = self.standby.folder / "data"
         owner = data.stat()
@@ -61,7 +61,7 @@ class Pair:
                     os.kill(int(pid), signal.SIGSTOP)
 
     async def synchronous(self, *, on: bool) -> None:
-        """Whether a commit waits for the standby."""
+        """Configure whether a commit waits for the standby."""
         connection = await asyncpg.connect(self.primary.dsn)
         try:
             await connection.execute(f"alter system set synchronous_standby_names = '{'*' if on else ''}'")
@@ -80,7 +80,7 @@ class Pair:
 
 @contextmanager
 def streaming_pair() -> Iterator[Pair]:
-    """Two running servers, the second one a standby of the first one; both are gone afterwards."""
+    """Two running servers, the second one a standby of the first one; both are removed afterwards."""
     with start(settings=SETTINGS) as primary, start(settings=SETTINGS) as standby:
         pair = Pair(primary, standby)
         pair.follow()
@@ -88,5 +88,5 @@ def streaming_pair() -> Iterator[Pair]:
 
 
 def has_pg_basebackup(bindir: Path) -> bool:
-    """Whether a copy of a server can be made here; some wheels have no client programs."""
+    """Whether a copy of a server can be made here; some wheels lack the client programs."""
     return (bindir / "pg_basebackup").exists()

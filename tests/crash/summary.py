@@ -1,4 +1,4 @@
-"""What a crash test has done, in numbers, for who adds them up: soak.py."""
+"""The figures of a crash test, for soak.py, which sums them up."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""Workers and a server under blows, for a while: what was promised holds.
+"""Workers and a server under random faults: all guarantees hold.
 
-ASYNCQ_CHAOS_S says for how long, ASYNCQ_CHAOS_SEED which blows.
+ASYNCQ_CHAOS_S is the duration, ASYNCQ_CHAOS_SEED decides the faults.
 """
 
 import json
@@ -38,9 +38,11 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("deck", [DECK, HOLDING_DECK], ids=["of everything", "rescued in part"])
-async def test_what_was_promised_holds_under_blows(server: Server, tmp_path: Path, deck: dict[str, int]) -> None:
-    """Every committed job has run, none too early; what is to be done once is done once; no two overlap; attempts are
-    right; no law of the store was broken at any time; and nothing is left of the workers.
+async def test_all_guarantees_hold_under_faults(server: Server, tmp_path: Path, deck: dict[str, int]) -> None:
+    """Every committed job runs, and none too early.
+
+    Work that must be done once is done once, runs do not overlap, and attempts are counted correctly. The laws of the
+    store hold all the time, and the workers leave nothing behind.
     """
     async with chaos_on(server, tmp_path, SEED, deck) as chaos:
         await chaos.reign(SECONDS)

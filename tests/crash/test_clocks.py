@@ -1,6 +1,6 @@
-"""A worker's own clock says nothing: it jumps by minutes, and jobs, leases and recurring items go by the server's.
+"""A worker's own clock has no influence: jobs, leases and recurring items follow the server's clock.
 
-The clock of one process is moved, while it runs, by libfaketime; where that is missing these tests are skipped.
+libfaketime moves the clock of one running process by minutes. Without libfaketime these tests are skipped.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ print(true_ns(time.CLOCK_REALTIME) / 1e9, true_ns(time.CLOCK_MONOTONIC) / 1e9)
 
 @pytest.fixture(autouse=True)
 def needs_library() -> None:
-    """Looked for when it is needed: it may have to be fetched."""
+    """Find the library on demand, since it may have to be downloaded."""
     if library() is None:
         pytest.skip(MISSING)
 
 
 @asynccontextmanager
 async def process(clock: ProcessClock, *words: str) -> AsyncIterator[Program]:
-    """A Python process that goes by a clock, killed at the end if it still runs."""
+    """A Python process with a moved clock; killed at the end if it still runs."""
     variables = {**os.environ, **clock.variables}
     started = await asyncio.create_subprocess_exec(
         sys.executable, *words, stdin=PIPE, stdout=PIPE, cwd=ROOT, env=variables
@@ -60,7 +60,7 @@ async def process(clock: ProcessClock, *words: str) -> AsyncIterator[Program]:
 
 
 async def answer(program: Program) -> str:
-    """What a process says to a line."""
+    """Send a line to a process, and return its answer."""
     assert program.process.stdin is not None
     assert program.process.stdout is not None
     program.process.stdin.write(b"\n")
@@ -68,13 +68,13 @@ async def answer(program: Program) -> str:
 
 
 def worker(clock: ProcessClock, dsn: str, schema: str) -> AbstractAsyncContextManager[Program]:
-    """A worker in a process, of which the clock can be moved."""
+    """A worker process whose clock can be moved."""
     return process(clock, "-m", "tests.support.lease_program", dsn, schema, str(LEASE_S), "listen")
 
 
 @pytest.mark.parametrize("moves_monotonic", [False, True], ids=["set", "kept from running"])
 async def test_the_clock_of_a_process_is_moved_while_it_runs(tmp_path: Path, moves_monotonic: bool) -> None:
-    """Else the other tests prove nothing; our own clock stays where it is."""
+    """The other tests of this file rely on it. The clock of the test process stays."""
     clock = ProcessClock(tmp_path / "clock", moves_monotonic=moves_monotonic)
     async with process(clock, "-c", SHOW) as shows:
         real, steady = map(float, (await answer(shows)).split())
@@ -84,8 +84,8 @@ async def test_the_clock_of_a_process_is_moved_while_it_runs(tmp_path: Path, mov
     assert (True, moves_monotonic) == (later - real >= 3600, later_steady - steady >= 3600)
 
 
-async def test_a_moved_process_can_be_told_the_true_time(tmp_path: Path) -> None:
-    """By which its handlers write down when they ran."""
+async def test_a_moved_process_can_read_the_true_time(tmp_path: Path) -> None:
+    """Its handlers record their runs with the true time."""
     clock = ProcessClock(tmp_path / "clock", moves_monotonic=True)
     clock.move_to(timedelta(hours=1))
     before = datetime.now(UTC).timestamp(), asyncio.get_running_loop().time()
@@ -99,7 +99,7 @@ async def test_a_moved_process_can_be_told_the_true_time(tmp_path: Path) -> None
 async def test_a_job_is_due_by_the_servers_clock_though_its_workers_jumps(
     dsn: str, schema: str, client: Client, tmp_path: Path, by: timedelta
 ) -> None:
-    """Neither early nor late: the worker asks the server how long to wait."""
+    """The job is neither early nor late: the worker asks the server how long to wait."""
     clock = ProcessClock(tmp_path / "clock", moves_monotonic=False)
     async with worker(clock, dsn, schema) as runs:
         first = await client.add_job("hold", {"how": "on"})
@@ -139,10 +139,10 @@ async def test_a_worker_whose_clock_is_set_keeps_its_lease_and_its_jobs(
     ]
 
 
-async def test_a_worker_that_seems_to_have_been_kept_from_running_stops_its_jobs_and_comes_back(
+async def test_a_worker_that_seems_to_have_slept_stops_its_jobs_and_comes_back(
     dsn: str, schema: str, client: Client, tmp_path: Path
 ) -> None:
-    """As after the machine has slept: by all that it knows its lease is over, and others may have taken its jobs."""
+    """A machine that slept looks the same: the lease may be over, and other workers may have taken the jobs."""
     clock = ProcessClock(tmp_path / "clock", moves_monotonic=True)
     async with worker(clock, dsn, schema) as runs:
         job = await client.add_job("hold", {"how": "on"})
@@ -158,7 +158,7 @@ async def test_a_worker_that_seems_to_have_been_kept_from_running_stops_its_jobs
 async def test_slots_come_by_the_clock_of_the_schema_and_none_comes_twice(
     dsn: str, schema: str, db: asyncpg.Connection, tmp_path: Path
 ) -> None:
-    """Whatever the clock of the process that adds them says."""
+    """The clock of the process that adds the slots has no influence."""
     clock = ProcessClock(tmp_path / "clock", moves_monotonic=False)
     added: list[str] = []
     async with (

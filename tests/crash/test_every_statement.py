@@ -1,4 +1,4 @@
-"""Each statement of a worker's life fails once: before the server ran it, after it committed, or refused."""
+"""Each statement in a worker's life fails once: before the server ran it, after its commit, or with a refusal."""
 
 import asyncio
 from collections import Counter
@@ -58,7 +58,7 @@ NOT_HERE = {
     "violations",
     "wake_workers",
 }
-# What runs only after another failure.
+# Statements that run only after another failure.
 SECOND_LINE = {
     "lock_worker": "beat",
     "return_lost": "fetch_jobs",
@@ -139,7 +139,7 @@ class Life:
         async def serial() -> None:
             self.runs["serial"] += 1
             await self._added.wait()
-            # An add that was just told of ends the turn of a queue: then the next job of it is fetched.
+            # A notification of an add ends the turn of a queue, so that its next job is fetched.
             await asyncio.sleep(0.1)
 
         @task(retry=NOW)
@@ -180,7 +180,7 @@ class Life:
         return [plain, serial, flaky, sleepy, endless, transactional, own, effect, orphan]
 
     async def live(self) -> None:
-        """Add the jobs, run them, stop; whoever is refused asks again, as a service that is started again does."""
+        """Add the jobs, run them and stop; if a call is refused, try again, as a restarted service does."""
         tasks = self.tasks()
         for attempt in range(2):
             try:
@@ -238,7 +238,7 @@ async def life(dsn: str, schema: str) -> AsyncIterator[Life]:
 async def test_a_worker_survives_the_failure_of(
     life: Life, dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, statement: str, how: str
 ) -> None:
-    """Every job runs as often as it has to, and never once more: the claim is kept, or given back unstarted."""
+    """Every job runs as often as needed, and no more: the claim is kept, or returned unstarted."""
     if statement == "claim_next":
         monkeypatch.setattr(schedule, "TURN_S", 3600)  # however long ago the last fetch was
     if statement == "split_batch_of_claim":

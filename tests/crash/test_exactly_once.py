@@ -1,6 +1,6 @@
-"""What a transactional task does is done exactly once, whatever is killed: processes, connections, the server.
+"""A transactional task works exactly once, although processes, connections and the server are killed.
 
-The control runs beside it: the same work without the option is done more than once, or the kills have hit nothing.
+A control does the same work without the option. It must repeat some, or the kills hit nothing.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class Killed:
         await self.hire()
 
     async def stall_worker(self) -> None:
-        """SIGSTOP for longer than others wait for it, while the other blows fall; then it comes back."""
+        """Pause a worker by SIGSTOP for longer than its lease, while other faults happen; then it continues."""
         worker = self._rng.choice(self._workers)
         worker.send_signal(signal.SIGSTOP)
         self.hits["stall"] += 1
@@ -139,14 +139,14 @@ class Killed:
 
 
 def _wake(worker: asyncio.subprocess.Process) -> None:
-    """Let a stopped worker go on, if it lives."""
+    """Continue a paused worker, if it lives."""
     if worker.returncode is None:
         worker.send_signal(signal.SIGCONT)
 
 
 @asynccontextmanager
 async def world(seed: int) -> AsyncIterator[Killed]:
-    """A server and workers, and everything is gone at the end."""
+    """A server and workers; all are removed at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", roomy_folder())
         server = await run_sync(start)
@@ -198,7 +198,10 @@ MANY = {"worker": 40, "stall": 10, "connection": 90, "server": 10, "commit": 70}
 @pytest.mark.parametrize("planned", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
 @pytest.mark.crash
 async def test_the_sum_is_exact_over_kills_of_everything(planned: dict[str, int]) -> None:
-    """Workers that die or stand still, connections, the server, and connections between COMMIT and its answer."""
+    """Kills hit workers, connections, the server, and connections between COMMIT and its answer.
+
+    Workers are paused too.
+    """
     seed = SEED
     async with world(seed) as killed:
         async with killed.connected() as db:

@@ -1,4 +1,4 @@
-"""What the chaos suite judges by is no blind judge: each fault is seen, and each excuse counts for what it excuses."""
+"""The checks of the chaos suite find each fault, and each excuse covers only its own fault."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def span(began_s: float, ended_s: float) -> list[tuple[int, int]]:
 
 
 def test_two_runs_at_once_are_seen() -> None:
-    """Of one job: once in each group, as a job and as a queue."""
+    """Overlapping runs of one job are found twice, as a job and as a queue."""
     runs = [run(10, 12), run(11, 13, process=1)]
 
     assert [(runs[0], runs[1])] * 2 == ledger.overlapping(runs, {0: Fate(), 1: Fate()})
@@ -38,31 +38,33 @@ def test_two_runs_at_once_are_seen() -> None:
         pytest.param(Fate(stalled=span(9, 10.5)), 2, 0, id="stalled, and went on long after"),
     ],
 )
-def test_who_was_stalled_may_overlap_and_who_was_cut_off_may_repeat(fate: Fate, overlaps: int, repeats: int) -> None:
-    """A process that is cut off cancels its handlers by its own clock; what they came to it cannot write."""
+def test_a_stalled_process_may_overlap_and_one_that_was_cut_off_may_repeat(
+    fate: Fate, overlaps: int, repeats: int
+) -> None:
+    """A process that is cut off cancels its handlers by its own clock, but cannot write their outcome."""
     runs = [run(10, 12), run(11, 13, process=1)]
     fates = {0: fate, 1: Fate()}
 
     assert (overlaps, repeats) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs, fates)]))
 
 
-def test_a_run_that_begins_as_its_process_goes_on_is_seen() -> None:
-    """Another worker runs the job by then: a process that was stopped has to ask before it begins anything."""
+def test_a_run_that_begins_after_a_pause_of_its_process_is_found() -> None:
+    """Another worker runs the job by then. A paused process has to check its lease before it begins a job."""
     runs = [run(10, 16), run(15.1, 15.2, process=1), run(17, 18)]
     fates = {0: Fate(), 1: Fate(stalled=span(9, 15))}
 
     assert (2, 1) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs[1:], fates)]))
 
 
-def test_who_died_may_repeat() -> None:
-    """Nobody knows what its run came to."""
+def test_a_process_that_died_may_repeat() -> None:
+    """The outcome of its run is unknown."""
     runs = [run(10, 12), run(14, 15, process=1)]
 
     assert [] == [*ledger.repeated(runs, {0: Fate(died=13 * SECOND), 1: Fate()})]
 
 
 def test_a_run_before_its_time_is_seen() -> None:
-    """By the clock of the schema, which may be ahead of the machine's from some moment on."""
+    """The clock of the schema may be ahead of the machine's from some moment on."""
     early, due = run(10, 12), {1: 11 * SECOND}
 
     assert [early] == ledger.early([early], due, [(12 * SECOND, 5 * SECOND)])
@@ -74,7 +76,7 @@ def test_a_run_before_its_time_is_seen() -> None:
     [("failed", (1, 1), 1), ("failed", (1, 2), 0), ("cancelled", (1, 1), 0), ("cancelled", (2, 1), 1)],
 )
 def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: tuple[int, int], wrong: int) -> None:
-    """What was cancelled may be none."""
+    """A cancelled run need not count as an attempt."""
     runs = [run(10, 12, ending, attempt=attempts[0]), run(14, 15, attempt=attempts[1])]
 
     assert wrong == len([*ledger.uncounted(runs, {0: Fate()})])
@@ -88,7 +90,7 @@ def test_a_failure_is_an_attempt_and_attempts_never_fall(ending: str, attempts: 
 def test_a_failure_whose_connection_is_lost_just_then_may_be_no_attempt(
     cut: ledger.Spans, *, transactional: bool, wrong: int
 ) -> None:
-    """In a transaction of the worker's: that was lost, for no fault of the handler's."""
+    """The worker's transaction was lost, which is no fault of the handler."""
     runs = [run(10, 12, "failed"), run(14, 15)]
     numbers = {runs[0].number} if transactional else set[int]()
 
@@ -101,7 +103,7 @@ def test_attempts_without_runs_are_counted() -> None:
 
 
 def test_a_process_that_runs_a_job_beside_itself_is_read(tmp_path: Path) -> None:
-    """After a stall it may have taken its own job anew, whose first handler has not ended: both runs are judged."""
+    """After a stall a process may claim its own job again while the first handler still runs. Both runs are judged."""
     path = tmp_path / "ledger"
     lines = ["begin 7 - 1 1 1", "begin 7 - 2 2 1", "cancelled 7 - 3 3 1", "completed 7 - 4 4 1"]
     path.write_text("".join(f"{line}\n" for line in lines))

@@ -1,4 +1,4 @@
-"""`make soak`: each of its steps runs tests, and what one has found can be repeated."""
+"""`make soak` runs tests in steps, and prints how to repeat each failure."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ ALL = [*steps(SEED, 60.0, is_first=True)]
 @pytest.mark.crash
 @pytest.mark.parametrize("step", ALL, ids=lambda step: step.name.split()[0].strip(","))
 def test_a_step_finds_its_tests(step: Step) -> None:
-    """A word that pytest refuses, or a file that was moved, would end a soak before it began."""
+    """An argument that pytest refuses, or a file that was moved, would end a soak at its start."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *step.words]
     found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
 
@@ -24,14 +24,14 @@ def test_a_step_finds_its_tests(step: Step) -> None:
 
 
 def test_the_command_that_repeats_a_seeded_step_names_the_seed() -> None:
-    """Else a finding is a memory."""
+    """A failure without its seed could not be repeated."""
     assert [True] * 4 == [str(SEED) in step.replay for step in ALL[:4]]
 
 
-def test_a_soak_that_has_found_something_fails_with_what_repeats_it(
+def test_a_soak_that_found_something_fails_with_the_command_that_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At the end of half an hour nobody scrolls back."""
+    """After half an hour nobody scrolls back."""
 
     def fails(step: Step, summary: Path, others: object) -> bool:
         summary.write_text('{"jobs": 5, "runs": 6, "violations": 0, "hits": {"kill": 2}}\n')
@@ -47,7 +47,7 @@ def test_a_soak_that_has_found_something_fails_with_what_repeats_it(
 
 
 def test_a_violation_that_was_seen_fails_a_soak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the tests make of it."""
+    """The soak fails even if the test itself passes."""
 
     def sees(step: Step, summary: Path, others: object) -> bool:
         summary.write_text('{"jobs": 5, "runs": 6, "violations": 1, "hits": {}}\n')

@@ -1,4 +1,4 @@
-"""What survives when the primary dies and a streaming standby takes its place."""
+"""The state that survives when the primary dies and a streaming standby is promoted."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ LATER_S = 2.5
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Pair]:
-    """The pair that the tests of this file share; each lets it begin anew."""
+    """The pair of servers that the tests of this file share; each test rebuilds the standby."""
     with streaming_pair() as pair:
         yield pair
 
@@ -55,7 +55,7 @@ async def pair(servers: Pair) -> Pair:
 
 
 async def streams(pair: Pair) -> bool:
-    """Whether the standby has all that the primary has."""
+    """Whether the standby has received everything."""
     connection = await asyncpg.connect(pair.primary.dsn)
     try:
         return bool(
@@ -79,7 +79,7 @@ async def fail_over(pair: Pair) -> None:
 
 
 async def test_with_a_synchronous_standby_nothing_that_was_committed_is_lost(pair: Pair) -> None:
-    """The primary dies under load; the client and the worker, with jobs that wait and run, follow to the new one."""
+    """The primary dies under load. Client and worker switch to the new one, with waiting and running jobs."""
     ran: set[int] = set()
     committed: set[int] = set()
 
@@ -115,7 +115,7 @@ async def test_with_a_synchronous_standby_nothing_that_was_committed_is_lost(pai
 
 
 async def test_clients_and_workers_pass_a_frozen_primary_and_reach_the_new_one(pair: Pair) -> None:
-    """It accepts their connections and never answers; each job that was acknowledged runs, and runs once."""
+    """The primary accepts connections but never answers. Each acknowledged job runs exactly once."""
     ran: Counter[int] = Counter()
 
     @task
@@ -159,8 +159,8 @@ async def is_empty(client: Client) -> bool:
     return False
 
 
-async def test_what_was_finished_before_a_promotion_beyond_the_lease_does_not_run_again(pair: Pair) -> None:
-    """The first worker back must not take the jobs of one that returns seconds later, with their results in hand."""
+async def test_jobs_that_ended_before_a_late_promotion_do_not_run_again(pair: Pair) -> None:
+    """The first worker that returns must not take the jobs of one that returns seconds later with their results."""
     finished: Counter[int] = Counter()
     late, early, primary_died = Seen(), Seen(), asyncio.Event()
 
@@ -186,7 +186,7 @@ async def test_what_was_finished_before_a_promotion_beyond_the_lease_does_not_ru
                 await pair.promote()
                 await add_when_it_can(client, note.job(5))
                 await early.wait_for(JobCompleted, limit_s=30)
-                # The early worker looks for dead ones meanwhile: this is how much later the other one returns.
+                # The delay after which the other worker returns; meanwhile the early one looks for dead workers.
                 await asyncio.sleep(LATER_S)
                 link.mend()
                 await wait_until(lambda: is_empty(client), description="all jobs to be settled", limit_s=30)
@@ -207,8 +207,8 @@ async def add_when_it_can(client: Client, job: JobSpec) -> None:
     await wait_until(is_added, description="a server that takes jobs", limit_s=30)
 
 
-async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -> None:
-    """It may not have received the commit yet: what it takes for lost would be written as a failure."""
+async def test_a_standby_does_not_report_the_outcome_of_a_transaction(pair: Pair) -> None:
+    """The standby may not have received the commit yet. The worker would record a lost commit as a failure."""
     await caught_up(pair)
     async with session(pair.standby.dsn, "asyncq") as standby, session(pair.primary.dsn, "asyncq") as primary:
         xid = await primary.value("select pg_current_xact_id()::text")
@@ -217,7 +217,7 @@ async def test_a_standby_does_not_say_what_became_of_a_transaction(pair: Pair) -
 
 
 async def test_with_an_asynchronous_standby_the_last_commits_can_be_lost(pair: Pair) -> None:
-    """What the standby had not received: jobs that were added then are gone, those that were done run again."""
+    """The standby lacks the last commits: jobs added by them are lost, jobs completed by them run again."""
     ran: list[str] = []
 
     @task
@@ -243,8 +243,8 @@ async def test_with_an_asynchronous_standby_the_last_commits_can_be_lost(pair: P
     assert (["done"], True) == (ran, checkup.is_healthy)
 
 
-async def test_a_standby_refuses_adds_and_says_why(pair: Pair) -> None:
-    """A DSN that leads to the standby alone."""
+async def test_the_error_of_a_standby_that_refuses_adds_names_the_reason(pair: Pair) -> None:
+    """The DSN leads to the standby alone."""
     await caught_up(pair)
     async with Client(pair.standby.dsn) as client:
         with pytest.raises(StoreError, match="read only"):

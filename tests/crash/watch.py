@@ -1,4 +1,4 @@
-"""Looks at the store while chaos reigns, and at what is left of it at the end."""
+"""Checks the store during chaos, and the remains at the end."""
 
 import time
 
@@ -38,11 +38,11 @@ BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.Intern
 
 
 class Watch:
-    """Who looks whether the laws of the store hold, all along.
+    """Checks all the time whether the laws of the store hold.
 
     Attributes:
-        looks: How often it has.
-        violations: What it has seen that must not be.
+        looks: The number of checks.
+        violations: The broken laws that it found.
     """
 
     def __init__(self, dsn: str) -> None:
@@ -51,7 +51,7 @@ class Watch:
         self.violations: set[str] = set()
 
     async def look_for_ever(self) -> None:
-        """Look again and again, whenever the server is there."""
+        """Check again and again, whenever the server is up."""
         while True:
             try:
                 connection = await asyncpg.connect(self._dsn, timeout=5)
@@ -71,9 +71,9 @@ class Watch:
 
 
 async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[str]:
-    """Wait until no job is left, for so long at most. Returns some of what is there then.
+    """Wait until no job is left, for `limit_s` at most. Returns some of the remaining jobs.
 
-    It gives up earlier when for some time there was not one less.
+    It gives up earlier if the number of jobs does not fall for `patience_s`.
     """
     fewest, since = 0, time.monotonic()
     until = since + limit_s
@@ -88,7 +88,7 @@ async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[
 
 
 async def left_behind(dsn: str) -> list[str]:
-    """What is held or open still, once a closed connection had time to go."""
+    """List locks, claims and connections that remain after closed connections had time to end."""
     for _ in range(100):
         left = await ask(dsn, LEFT)
         if not left:

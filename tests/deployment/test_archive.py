@@ -42,8 +42,8 @@ def without(wheel: Path, folder: Path, part: str) -> Path:
     return copy
 
 
-async def test_all_of_a_jobs_life_goes_well_out_of_a_zip_file(dsn: str, wheel: Path, tmp_path: Path) -> None:
-    """The SQL files are read from where the modules are."""
+async def test_a_whole_life_of_a_job_works_out_of_a_zip_file(dsn: str, wheel: Path, tmp_path: Path) -> None:
+    """The SQL files are read from the place of the modules."""
     write(tmp_path, {"tasks/hello.py": HELLO})
     async with fresh_database(dsn) as database:
         options = {"PYTHONPATH": str(wheel), "DATABASE_URL": database}
@@ -77,7 +77,7 @@ def test_the_modules_are_those_of_the_zip_file(wheel: Path, tmp_path: Path) -> N
         ("sql/queries/", ["add", "hello"]),
     ],
 )
-async def test_a_package_without_its_files_says_so(
+async def test_a_package_without_its_files_raises_a_clear_error(
     dsn: str, wheel: Path, tmp_path: Path, part: str, words: list[str]
 ) -> None:
     """A program that packs asyncq may leave out all files that are no modules."""
@@ -92,7 +92,7 @@ async def test_a_package_without_its_files_says_so(
 
 
 async def test_a_package_without_one_file_names_it(dsn: str, wheel: Path, tmp_path: Path) -> None:
-    """Not only its name, as a KeyError would."""
+    """A KeyError would show only the file's name."""
     async with fresh_database(dsn) as database:
         options = {"PYTHONPATH": str(without(wheel, tmp_path, "queries/add/may_add.sql")), "DATABASE_URL": database}
         await asyncq("migrate", cwd=tmp_path, **options)
@@ -104,15 +104,15 @@ async def test_a_package_without_one_file_names_it(dsn: str, wheel: Path, tmp_pa
 
 
 async def test_roles_without_their_file_say_so(dsn: str, wheel: Path, tmp_path: Path) -> None:
-    """It is read by itself."""
+    """The file is read separately."""
     options = {"PYTHONPATH": str(without(wheel, tmp_path, "sql/roles.sql")), "DATABASE_URL": dsn}
     done = await asyncq("roles", *ROLES, cwd=tmp_path, **options)
 
     assert (2, True) == (done.returncode, "sql/roles.sql is missing" in done.stderr)
 
 
-async def test_a_command_without_its_module_says_so(wheel: Path, tmp_path: Path) -> None:
-    """Packers follow imports, and the modules of the commands are found by their names."""
+async def test_a_command_without_its_module_raises_a_clear_error(wheel: Path, tmp_path: Path) -> None:
+    """Packers follow imports, but the modules of commands are found by their names."""
     done = await asyncq("migrate", cwd=tmp_path, PYTHONPATH=str(without(wheel, tmp_path, "cli/migrate")))
 
     assert (2, True) == (done.returncode, "the module asyncq.cli.migrate is missing" in done.stderr)

@@ -75,7 +75,7 @@ async def odd_roles(dsn: str, name: str) -> AsyncGenerator[Odd]:
 async def test_a_role_with_an_odd_name_does_all_that_others_do(
     dsn: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The member migrates for the owner, grants, migrates again; one role adds, one runs, the owner administers."""
+    """The member migrates for the owner and grants twice. One role adds, one runs, the owner administers."""
     async with odd_roles(dsn, name) as odd:
         first = await migrate(odd.database(odd.member))
         await apply(odd.database(odd.owner), worker=odd.worker, enqueuer=odd.enqueuer)
@@ -96,7 +96,7 @@ async def test_a_role_with_an_odd_name_does_all_that_others_do(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_what_another_role_with_an_odd_name_has_made_is_handed_over(dsn: str, name: str) -> None:
+async def test_objects_of_another_role_with_an_odd_name_are_handed_over(dsn: str, name: str) -> None:
     """The error for a role that cannot do that names the owner, quoted as in SQL."""
     async with odd_roles(dsn, name) as odd, session(dsn, odd.schema) as sql:
         await migrate(odd.database(odd.owner))

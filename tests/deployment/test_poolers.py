@@ -41,7 +41,7 @@ TROUBLE = (
     CronItemFailed, FetchFailed, HeartbeatFailed, JobLost, JobRetried, JobsRescued, ListenLost, MaintenanceFailed,
     SettleFailed, WorkerLost,
 )  # fmt: skip
-# Some of it, and what it comes to.
+# Some jobs, and their expected results.
 ASKED = ("enable_seqscan", "jit", "search_path", "transaction_isolation", "lock_timeout", "plan_cache_mode")
 SET = ["off", "off", "pg_catalog, pg_temp", "read committed", "1500ms", "force_generic_plan"]
 
@@ -53,9 +53,9 @@ async def nothing() -> None:
 
 @pytest.fixture
 def bare(dsn: str, schema: str) -> Iterator[str]:
-    """The pooler's DSN, as somebody would write it who has not read the guide.
+    """The pooler's DSN, as written by a user who has not read the guide.
 
-    It goes before the schema does: it keeps its connections to the server.
+    It ends before the schema is dropped, since it keeps its connections to the server.
     """
     with pooler(dsn) as made:
         yield made
@@ -68,11 +68,11 @@ def way(bare: str) -> str:
 
 
 def trouble(seen: Seen) -> list[object]:
-    """What went wrong."""
+    """The events that report a failure."""
     return [event for event in seen.events if isinstance(event, TROUBLE)]
 
 
-# What works
+# Settings that work
 
 
 async def test_a_client_works_through_a_pooler(way: str, schema: str) -> None:
@@ -93,7 +93,7 @@ async def test_a_client_works_through_a_pooler(way: str, schema: str) -> None:
 async def test_an_add_on_the_callers_connection_through_a_pooler_is_part_of_its_transaction(
     bare: str, schema: str, client: Client
 ) -> None:
-    """The connection is the caller's own; its transaction keeps one session."""
+    """The caller's transaction keeps one session."""
     connection = await asyncpg.connect(bare, statement_cache_size=0)
     try:
         async with connection.transaction():
@@ -109,7 +109,7 @@ async def test_an_add_on_the_callers_connection_through_a_pooler_is_part_of_its_
     assert (1, JobState.AVAILABLE) == (counts.available, (await client.get_job(kept.id)).state)
 
 
-async def test_a_worker_works_through_a_pooler_and_says_that_it_only_polls(
+async def test_a_worker_works_through_a_pooler_and_reports_that_it_only_polls(
     way: str, schema: str, client: Client, seen: Seen
 ) -> None:
     """Handlers, queues, retries, their own connections and adds: nothing needs a session that lasts."""
@@ -134,7 +134,7 @@ async def test_a_worker_works_through_a_pooler_and_says_that_it_only_polls(
 async def test_with_a_dsn_of_its_own_for_listen_a_worker_behind_a_pooler_is_woken(
     way: str, dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """It hardly ever polls: only a notification can start the job."""
+    """It hardly ever polls, so only a notification can start the job."""
     async with Worker(way, [nothing], schema=schema, observers=[seen], poll=60, listen_dsn=dsn).start():
         await seen.wait_for(ListenConnected)
         await client.add_job(nothing)
@@ -146,7 +146,7 @@ async def test_with_a_dsn_of_its_own_for_listen_a_worker_behind_a_pooler_is_woke
 async def test_recurring_jobs_are_added_through_a_pooler(
     way: str, dsn: str, schema: str, db: asyncpg.Connection, seen: Seen
 ) -> None:
-    """Their connection has a lock_timeout, which has to come along with each transaction."""
+    """Each of their transactions needs the lock_timeout."""
     async with MovableClock(dsn, schema) as clock:
         await clock.set(START)
         crontab = "* * * * * nothing"
@@ -159,7 +159,7 @@ async def test_recurring_jobs_are_added_through_a_pooler(
 
 
 async def test_migrations_run_through_a_pooler(way: str, dsn: str, schema: str) -> None:
-    """A fresh schema and one that is there; two at once wait for each other."""
+    """The schema may be new or existing. Two concurrent runs wait for each other."""
     fresh = Database(way, f"{schema}_fresh")
     connection = await asyncpg.connect(dsn)
     try:
@@ -175,7 +175,7 @@ async def test_migrations_run_through_a_pooler(way: str, dsn: str, schema: str) 
 
 
 async def test_the_command_line_works_through_a_pooler(way: str, schema: str, tmp_path: Path) -> None:
-    """The word stands in the DSN, so every command and every variable can carry it."""
+    """The DSN names the pooler, so every command and every variable can carry it."""
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "hello.py").write_text(
         "from asyncq import task\n\n\n@task\nasync def hello() -> None:\n    print('ran')\n"
@@ -226,7 +226,7 @@ async def terminate_workers(db: asyncpg.Connection, schema: str) -> None:
         await terminate(db, schema, role)
 
 
-# What is said where it cannot work
+# Errors for settings that cannot work
 
 
 LEFT_BEHIND = """
@@ -263,7 +263,7 @@ async def use(door: str, dsn: str, schema: str) -> None:
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "last used"])
 @pytest.mark.parametrize("size", [1, 2, 8])
 @pytest.mark.parametrize("door", ["client", "worker", "migrate", "listen", "handlers"])
-async def test_without_the_word_in_the_dsn_it_is_named_and_nothing_stays_behind(
+async def test_without_the_option_in_the_dsn_the_error_names_it_and_nothing_stays_behind(
     dsn: str, schema: str, door: str, size: int, in_turn: bool
 ) -> None:
     """Other programs use the same sessions: with a search_path of ours they would not find their tables."""
@@ -282,8 +282,8 @@ async def test_without_the_word_in_the_dsn_it_is_named_and_nothing_stays_behind(
 
 
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "last used"])
-async def test_without_the_word_a_busy_pooler_is_named_too(dsn: str, schema: str, in_turn: bool) -> None:
-    """Other programs take the sessions that a single look would have to see: half of the looks see nothing."""
+async def test_without_the_option_a_busy_pooler_is_detected_too(dsn: str, schema: str, in_turn: bool) -> None:
+    """Other programs use the sessions that a single check would compare, so half of the checks find nothing."""
     with pooler(dsn, size=2, in_turn=in_turn) as bare:
         others = [await asyncpg.connect(bare, statement_cache_size=0) for _ in range(2)]
         done = asyncio.Event()
@@ -307,8 +307,8 @@ async def keep_busy(connection: asyncpg.Connection, done: asyncio.Event) -> None
 
 
 @pytest.mark.parametrize("door", ["client", "worker", "migrate", "handlers"])
-async def test_with_the_word_nothing_stays_behind_either(dsn: str, schema: str, door: str) -> None:
-    """The driver's own settings are meant too: it turns jit off while it reads the types of arrays."""
+async def test_with_the_option_no_setting_stays_behind_either(dsn: str, schema: str, door: str) -> None:
+    """This includes the driver's own settings: it turns jit off while it reads the types of arrays."""
     with pooler(dsn, size=2) as bare:
         connections = [await asyncpg.connect(bare, statement_cache_size=0) for _ in range(2)]
         fresh = await look_at_all(connections)
@@ -339,10 +339,10 @@ async def look_at_all(connections: list[asyncpg.Connection]) -> dict[int, str]:
     return found
 
 
-async def test_a_listen_dsn_that_leads_to_the_pooler_is_found_out(
+async def test_a_listen_dsn_that_leads_to_the_pooler_is_detected(
     dsn: str, bare: str, way: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """LISTEN would succeed there, and no notification arrive: reported once a minute, while polling goes on."""
+    """LISTEN would succeed there without notifications. It is reported once a minute, while polling continues."""
     async with Worker(way, [nothing], schema=schema, observers=[seen], poll=0.05, listen_dsn=bare).start():
         lost = await seen.wait_for(ListenLost)
         await client.add_job(nothing)
@@ -352,8 +352,10 @@ async def test_a_listen_dsn_that_leads_to_the_pooler_is_found_out(
     assert 60.0 == lost.retry_in_s
 
 
-async def test_a_pooler_that_pools_by_session_needs_no_word(dsn: str, schema: str, client: Client, seen: Seen) -> None:
-    """Each connection has a session of its own there: settings hold, and LISTEN works."""
+async def test_a_pooler_that_pools_by_session_needs_no_option(
+    dsn: str, schema: str, client: Client, seen: Seen
+) -> None:
+    """Each connection has its own session there: settings hold, and LISTEN works."""
     with pooler(dsn, mode="session", size=20) as session:
         async with Worker(session, [nothing], schema=schema, observers=[seen], poll=60).start():
             await client.add_job(nothing)
@@ -394,7 +396,7 @@ async def test_a_worker_behind_a_pooler_by_session_holds_its_lock(
 async def test_a_worker_that_is_killed_behind_a_pooler_by_session_is_noticed_as_without_one(
     dsn: str, schema: str, db: asyncpg.Connection, client: Client, seen: Seen
 ) -> None:
-    """Within a second or two, where its lease would last for half an hour."""
+    """It is noticed within a second or two, though its lease would last for half an hour."""
     await be_up_for_long(db, schema)
     with pooler(dsn, mode="session", size=20) as session:
         async with process(session, schema, lease=1800) as killed:
@@ -407,7 +409,7 @@ async def test_a_worker_that_is_killed_behind_a_pooler_by_session_is_noticed_as_
     assert (job.id,) == tuple(rescued.job_ids)
 
 
-async def test_a_pooler_by_session_without_a_second_session_says_so(dsn: str, schema: str) -> None:
-    """Whether it shares the first one cannot be learned; a worker needs several in any case."""
+async def test_a_pooler_by_session_without_a_second_session_is_reported(dsn: str, schema: str) -> None:
+    """Whether sessions are shared is then unknown. A worker needs several anyway."""
     with pooler(dsn, mode="session", size=1) as session, pytest.raises(StoreUnavailable, match="raise its pool size"):
         await Database(session, schema).connect("test")

@@ -1,4 +1,4 @@
-"""Real workers and clients under the three roles: each does all of its work, and is told what it may not do."""
+"""Real workers and clients under the three roles: each can do its work, and gets an error for the rest."""
 
 import asyncio
 import re
@@ -77,7 +77,7 @@ async def end(ctx: JobContext, how: str) -> None:
 
 
 async def a_dead_worker(roles: Roles) -> None:
-    """Leave a claim of a worker that was not heard of for long, and a job that nobody here knows."""
+    """Leave a claim of a dead worker, and a job of an unknown task."""
     async with session(roles.dsn, roles.schema) as sql:
         await sql.execute("""
             select asyncq.add_job('end', '{"how": "well"}', queue_name := 'left'), asyncq.add_job('unheard_of');
@@ -89,7 +89,7 @@ async def a_dead_worker(roles: Roles) -> None:
 
 
 async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None:
-    """Jobs that end in each way, serial queues, keyed adds of a handler, the rescue of a dead worker's, maintenance."""
+    """Jobs end in each way, queues are serial, a handler adds with keys, and a dead worker is rescued."""
     await a_dead_worker(roles)
     seen = Seen()
     dsn = roles.dsn_of(roles.worker)
@@ -114,7 +114,7 @@ async def test_the_worker_role_does_all_that_a_worker_does(roles: Roles) -> None
 
 
 async def test_the_worker_role_settles_jobs_in_transactions(roles: Roles) -> None:
-    """Of the worker, and of the handler's own: it asks what became of that one."""
+    """The worker's and the handler's own transactions work; the worker may ask for the outcome of the latter."""
     seen = Seen()
     dsn = roles.dsn_of(roles.worker)
     own = await asyncpg.connect(dsn)
@@ -138,8 +138,8 @@ async def test_the_worker_role_settles_jobs_in_transactions(roles: Roles) -> Non
     assert [] == [event for kind in REFUSALS for event in seen.of(kind)]
 
 
-async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> None:
-    """One, many, with keys, in its own transaction; and a worker runs them."""
+async def test_the_enqueuer_role_adds_by_the_client(roles: Roles) -> None:
+    """It adds one job, many, with keys, and in its own transaction; a worker runs them."""
     seen = Seen()
     dsn = roles.dsn_of(roles.enqueuer)
     connection = await asyncpg.connect(dsn)
@@ -163,7 +163,7 @@ async def test_the_enqueuer_role_adds_by_the_client_as_anybody(roles: Roles) -> 
 
 
 async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:
-    """What was missed since the item was seen first, at once; keyed, and under a policy."""
+    """They include missed slots, jobs with a key, and jobs under a policy."""
     seen = Seen()
     dsn = roles.dsn_of(roles.worker)
     unique = task(name="unique", singleton=True)(end.handler)
@@ -184,7 +184,7 @@ async def test_the_worker_role_adds_recurring_jobs(roles: Roles) -> None:
 
 
 async def test_the_worker_role_stores_changes_and_runs_recurring_items(roles: Roles) -> None:
-    """All calls, and a worker that hears of them; an enqueuer can do none of it."""
+    """All calls work, and the worker receives the changes. An enqueuer can call none of them."""
     seen = Seen()
     dsn = roles.dsn_of(roles.worker)
     item = CronItem("end", "@daily", payload={"how": "well"}, overlap="skip")
@@ -238,15 +238,15 @@ async def test_an_add_wakes_a_worker_of_another_role(roles: Roles) -> None:
 
 @task
 async def wait_for_release() -> None:
-    """Run until the test lets go."""
+    """Run until the test releases it."""
     await release.wait()
 
 
 release = asyncio.Event()
 
 
-async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
-    """NOTIFY knows no privileges, and ids can be guessed: the worker looks in the rows, where nothing is cancelled."""
+async def test_a_forged_message_ends_no_job(roles: Roles) -> None:
+    """NOTIFY has no privileges, and ids can be guessed. The worker checks the rows, where nothing is cancelled."""
     release.clear()
     seen = Seen()
     dsn = roles.dsn_of(roles.worker)
@@ -270,7 +270,7 @@ async def test_a_message_of_a_stranger_ends_no_job(roles: Roles) -> None:
 
 
 async def test_an_enqueuer_cancels_a_job_with_the_same_unique_key_and_no_other(roles: Roles) -> None:
-    """SECURITY.md and the guide say so: an add by that role may change other jobs as any add may."""
+    """SECURITY.md and the guide document it: an add by that role may change other jobs as any add may."""
     go_on = asyncio.Event()
 
     @task
@@ -331,21 +331,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("role", "action"), REFUSED)
-async def test_what_is_not_a_roles_business_is_refused_in_words(roles: Roles, role: str, action: Any) -> None:
-    """What was refused, and where the rights are to be had; never a hang, never silence."""
+async def test_an_action_without_the_right_is_refused_with_an_explanation(roles: Roles, role: str, action: Any) -> None:
+    """The error names the refused action and how to get the right. The call neither hangs nor is ignored."""
     async with Client(roles.dsn_of(getattr(roles, role)), schema=roles.schema) as client:
         with pytest.raises(AccessDenied, match=REFUSED[role, action]):
             await action(client)
 
 
-async def test_a_stranger_is_refused_when_the_client_opens(roles: Roles) -> None:
-    """At the start of the service, not with its first job."""
+async def test_a_role_without_rights_is_refused_when_the_client_opens(roles: Roles) -> None:
+    """The service fails at its start, not with its first job."""
     with pytest.raises(AccessDenied, match="permission denied for schema"):
         await Client(roles.dsn_of(roles.stranger), schema=roles.schema).open()
 
 
 async def test_a_refused_worker_leaves_nothing_behind(roles: Roles) -> None:
-    """It ends at once, with the error, and without a connection."""
+    """It ends at once with the error, without a connection."""
     async with session(roles.dsn, roles.schema) as sql:
         with pytest.raises(AccessDenied):
             async with Worker(roles.dsn_of(roles.enqueuer), [end], schema=roles.schema).start():
@@ -363,7 +363,7 @@ PAGE = (Path(__file__).parents[2] / "docs/guide/privileges.md").read_text()
 
 
 async def test_the_set_up_of_the_guide_works_as_it_is_written(dsn: str) -> None:
-    """A block of SQL, two commands; then a service and a worker. Only the names of roles and database are others."""
+    """It is a block of SQL and two commands, then a service and a worker. Only names differ."""
     tag = f"t{secrets.token_hex(6)}"
     statements = re.search(r"^-- as a superuser.*?^```", PAGE, re.MULTILINE | re.DOTALL)[0].removesuffix("```")
     commands = re.findall(r"^ +DATABASE_URL=postgresql://(\w+)@/app asyncq (.*)$", PAGE, re.MULTILINE)

@@ -48,12 +48,12 @@ async def unreleased(db: asyncpg.Connection, schema: str) -> str:
 
 
 async def open_client(dsn: str, schema: str) -> None:
-    """As a web server does."""
+    """Open a client, like a web server."""
     await Client(dsn, schema=schema).open()
 
 
 async def run_worker(dsn: str, schema: str) -> None:
-    """As a process does."""
+    """Run a worker once."""
     await Worker(dsn, [nothing], schema=schema).run_once()
 
 
@@ -63,12 +63,12 @@ async def migrate_by_worker(dsn: str, schema: str) -> None:
 
 
 async def migrate_by_store(dsn: str, schema: str) -> None:
-    """As `Client.migrate` does."""
+    """Migrate by the function that `Client.migrate` calls."""
     await migrate(Database(dsn, schema))
 
 
 async def ask_for_status(dsn: str, schema: str) -> None:
-    """What is pending."""
+    """Ask for the pending migrations."""
     await status(Database(dsn, schema))
 
 
@@ -80,7 +80,7 @@ async def ask_for_status(dsn: str, schema: str) -> None:
 async def test_a_schema_of_an_unreleased_version_is_refused(
     opens: Opens, dsn: str, unreleased: str, db: asyncpg.Connection
 ) -> None:
-    """Its number is higher than that of this release, but it is not newer: workers would fail on its tables."""
+    """Its number is higher, but the schema is not newer than this release. Workers would fail on its tables."""
     with pytest.raises(SchemaError, match=SAID) as error:
         await opens(dsn, unreleased)
 
@@ -93,7 +93,7 @@ async def test_a_schema_of_an_unreleased_version_is_refused(
 async def test_the_commands_refuse_a_schema_of_an_unreleased_version(
     words: list[str], dsn: str, unreleased: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit code 3, for the database cannot be used."""
+    """The exit code is 3, since the database cannot be used."""
     code = await run_sync(partial(main, [*words, "--dsn", dsn, "--schema", unreleased]))
 
     assert (3, True) == (code, f"the schema '{unreleased}' {SAID}" in capsys.readouterr().err)

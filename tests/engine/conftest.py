@@ -1,4 +1,4 @@
-"""Fixtures of the engine's tests: workers, and what they tell."""
+"""Fixtures of the engine's tests: workers, and the events that they emit."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -41,7 +41,10 @@ async def unused() -> None:
 
 @pytest.fixture
 def make_worker(dsn: str, schema: str, seen: Seen) -> MakeWorker:
-    """Makes workers on the test's schema that tell `seen` everything. They hardly ever poll: events must wake them."""
+    """Make workers on the test's schema whose events go to `seen`.
+
+    They poll once a minute: notifications must wake them.
+    """
 
     def make(*tasks: Task[...], **options: Any) -> Worker:
         observers = [seen, *options.pop("observers", ())]

@@ -67,17 +67,17 @@ async def marked(db: asyncpg.Connection, schema: str) -> int:
 
 
 def never_beat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the heartbeat beat at the start and when it is asked to, and else never: what is heard counts."""
+    """Let the heartbeat beat only at the start and on request, so that only notifications count."""
     monkeypatch.setattr(heartbeat_thread, "BEATS_A_LEASE", 1e-3)
 
 
-# What runs
+# Running jobs
 
 
 async def test_a_running_handler_is_cancelled_once_and_knows_why_before(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The job ends as cancelled: nothing of it is left, no attempt counts, nothing else is told of it."""
+    """The job ends as cancelled: its row is deleted, no attempt counts, and no other event is emitted."""
     told: list[tuple[bool, int]] = []
 
     @task
@@ -100,7 +100,7 @@ async def test_a_running_handler_is_cancelled_once_and_knows_why_before(
     assert ([added.id], [], []) == (seen.ids(JobCancelled), seen.ids(JobInterrupted), seen.ids(JobCompleted))
 
 
-async def test_a_handler_that_goes_on_is_not_cancelled_twice(
+async def test_a_handler_that_continues_is_not_cancelled_twice(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A second cancellation would hit the clean-up that the first one started; messages and beats may be many."""
@@ -138,10 +138,10 @@ async def test_a_handler_that_goes_on_is_not_cancelled_twice(
     assert ([1], []) == (times, seen.ids(JobCompleted))
 
 
-async def test_a_thread_is_told_and_not_cancelled(
+async def test_a_handler_in_a_thread_gets_the_signal_and_is_not_cancelled(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It cannot be stopped from outside: it looks whether it should end."""
+    """A thread cannot be stopped from outside: it has to check whether it should end."""
     started = threading.Event()
 
     @task
@@ -163,7 +163,7 @@ async def test_a_thread_is_told_and_not_cancelled(
 async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, ends: str
 ) -> None:
-    """No retry, and nobody is told that it completed or failed; what it raised stands in the event."""
+    """The job is not retried, and only JobCancelled is emitted. The event has the handler's error."""
     failures: list[object] = []
 
     @task(max_attempts=1, on_discarded=failures.append)
@@ -189,7 +189,7 @@ async def test_a_cancelled_job_ends_as_cancelled_whatever_its_handler_does(
 async def test_a_queue_is_busy_until_the_handler_of_its_cancelled_job_has_ended(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It still runs: another job of the queue beside it is what queues are there to prevent."""
+    """Its handler still runs, and queues exist to prevent a second one."""
     cancelled, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")
@@ -215,7 +215,7 @@ async def test_a_queue_is_busy_until_the_handler_of_its_cancelled_job_has_ended(
     assert ([other.id], [other.id, second.id]) == (before, seen.ids(JobCompleted))
 
 
-async def test_a_burst_of_cancels_is_one_look_at_what_runs(
+async def test_a_burst_of_cancels_is_one_walk_over_the_running_jobs(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -223,7 +223,7 @@ async def test_a_burst_of_cancels_is_one_look_at_what_runs(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ten thousand messages, each with a walk over ten thousand running jobs, would stop the event loop for minutes."""
+    """Ten thousand messages with a walk over ten thousand jobs each would block the event loop for minutes."""
     looks: list[int] = []
     real = canceller.Executor.cancel_jobs
 
@@ -244,7 +244,7 @@ async def test_a_burst_of_cancels_is_one_look_at_what_runs(
     assert len(looks) <= 20
 
 
-# What waits in the buffer, or is on its way
+# Claims in the buffer, or in flight
 
 
 async def test_a_claim_in_the_buffer_never_starts(
@@ -255,7 +255,7 @@ async def test_a_claim_in_the_buffer_never_starts(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was claimed ahead, and goes back to be settled as cancelled; the others run."""
+    """It was claimed ahead, and is returned to be settled as cancelled. The others run."""
     monkeypatch.setattr(inbox, "STALE_S", 3600)
     fetch_ahead(monkeypatch, 10)
     leave = asyncio.Event()
@@ -278,7 +278,7 @@ async def test_a_claim_in_the_buffer_never_starts(
     assert 0 == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
-async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost(
+async def test_a_cancel_that_arrives_before_the_answer_of_the_fetch_is_not_lost(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -286,7 +286,7 @@ async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The two come on different connections: the claim is not known here yet when the message about it is."""
+    """They arrive on different connections, so the notification may be about a claim that is not known yet."""
     heard: list[int] = []
     real = Canceller.cancel
 
@@ -318,10 +318,10 @@ async def test_a_cancel_that_is_heard_before_the_answer_of_the_fetch_is_not_lost
 
 
 class Hands:
-    """A canceller by itself, of a worker that awaits the answer to a fetch.
+    """A canceller alone, of a worker that waits for the answer to a fetch.
 
     Attributes:
-        given_back: The jobs whose claims went back.
+        given_back: The jobs whose claims were returned.
     """
 
     WORKER, TOKEN = 3, 5
@@ -339,7 +339,7 @@ class Hands:
         self.given_back += [claim.id for claim in claims]
 
     async def hear(self, worker_id: int, *jobs: tuple[int, int]) -> None:
-        """A message, which has been heeded when this returns."""
+        """Deliver a message, and wait until it has been applied."""
         self._canceller.cancel(worker_id, jobs)
         await asyncio.sleep(0)
 
@@ -352,7 +352,7 @@ class Hands:
 
 
 async def test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost() -> None:
-    """Each is heeded by itself, and what the earlier ones said is still to be done."""
+    """Each message is applied on its own, and earlier ones stay in force."""
     hands = Hands()
     await hands.hear(hands.WORKER, (1, hands.TOKEN))
     await hands.hear(hands.WORKER, (2, hands.TOKEN))
@@ -361,7 +361,7 @@ async def test_none_of_several_messages_before_the_answer_of_the_fetch_is_lost()
 
 
 async def test_a_message_for_another_worker_or_claim_stops_nothing_on_its_way() -> None:
-    """Workers count their fetches alike, and a job may come to the same worker again."""
+    """Workers use the same tokens, and a worker may claim a job again."""
     hands = Hands()
     await hands.hear(hands.WORKER + 1, (1, hands.TOKEN))
     await hands.hear(hands.WORKER, (2, hands.TOKEN - 1))
@@ -369,13 +369,13 @@ async def test_a_message_for_another_worker_or_claim_stops_nothing_on_its_way() 
     assert ([1, 2], []) == (hands.answer(1, 2), hands.given_back)
 
 
-# What is not heard
+# Lost messages
 
 
 async def test_a_worker_that_does_not_listen_finds_the_cancel_at_its_next_beat(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Notifications are hints: behind a pooler that drops them a job is cancelled too, a third of a lease later."""
+    """Behind a pooler that drops notifications a job is cancelled too, a third of a lease later."""
     async with make_worker(hang, listen=False, lease=1, poll=0.05).start():
         added = await client.add_job(hang)
         await seen.wait_for(JobStarted)
@@ -385,7 +385,7 @@ async def test_a_worker_that_does_not_listen_finds_the_cancel_at_its_next_beat(
     assert [added.id] == seen.ids(JobCancelled)
 
 
-async def test_what_was_cancelled_while_nobody_listened_is_found_at_the_reconnect(
+async def test_a_job_that_was_cancelled_without_a_listener_is_found_at_the_reconnect(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -393,7 +393,7 @@ async def test_what_was_cancelled_while_nobody_listened_is_found_at_the_reconnec
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At once, and not at the next beat, which may be long after: here it never comes."""
+    """It is found at once, not at the next beat, which never comes here."""
     never_beat(monkeypatch)
     monkeypatch.setattr(listener, "FIRST_RETRY_S", 1.0)
     async with make_worker(hang).start():
@@ -408,10 +408,10 @@ async def test_what_was_cancelled_while_nobody_listened_is_found_at_the_reconnec
     assert (True, 2) == (deaf, len(seen.of(ListenConnected)))
 
 
-# What is heard too late, or is not true
+# Late and false messages
 
 
-async def test_a_cancel_that_comes_when_the_handler_has_ended_changes_its_end(
+async def test_a_cancel_that_arrives_when_the_handler_has_ended_changes_its_end(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -419,7 +419,7 @@ async def test_a_cancel_that_comes_when_the_handler_has_ended_changes_its_end(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As long as nothing is committed the job runs, for everybody: whoever cancels it is not told otherwise."""
+    """The job runs until its end is committed, so a cancellation before that holds."""
     entered, go = asyncio.Event(), asyncio.Event()
     real = completer.store.complete
 
@@ -445,7 +445,7 @@ async def test_a_cancel_that_comes_when_the_handler_has_ended_changes_its_end(
 async def test_a_message_about_another_claim_cancels_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, said: str
 ) -> None:
-    """An old one about an earlier run of the same job, one for another worker, one that a stranger sent."""
+    """The message may be about an earlier run of the job, about another worker, or forged."""
     leave = asyncio.Event()
 
     @task
@@ -465,7 +465,7 @@ async def test_a_message_about_another_claim_cancels_nothing(
                 worker=worker_id, other=worker_id + 1, job=added.id, unknown=added.id + 1, token=token, old=token - 1
             ),
         )
-        # One that is true, behind it on the same channel: when it has been heeded, the other one has been heard.
+        # A true message behind it on the same channel: once that is applied, the false one was received.
         true = await client.add_job(hang)
         await seen.wait_for(JobStarted, 2)
         await cancel(db, schema, true.id)
@@ -482,7 +482,7 @@ async def test_a_message_about_another_claim_cancels_nothing(
 async def test_a_job_that_is_cancelled_while_the_shutdown_cuts_it_off_ends_as_cancelled(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The interruption would make it due again: the mark in its row decides."""
+    """The interruption would make it due again, but the mark in its row decides."""
     cut_off, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -536,7 +536,7 @@ async def test_a_handler_that_was_cancelled_is_not_cancelled_again_by_the_stop(
 async def test_a_cancelled_job_of_a_dead_worker_does_not_run_again(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Nobody is left to settle it: the rescue does."""
+    """The rescue settles it, since its worker cannot."""
     added = await client.add_job(nothing)
     await claim_as_a_dead_worker(db, schema, seconds_ago=60)
     await cancel(db, schema, added.id)

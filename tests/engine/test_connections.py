@@ -1,4 +1,4 @@
-"""The budget of connections: what a worker costs the server, and what happens when handlers want more."""
+"""The connections that a worker needs, and its behaviour when handlers want more."""
 
 import asyncio
 from collections import Counter
@@ -31,7 +31,7 @@ async def connections(db: asyncpg.Connection, schema: str) -> Counter[str]:
 async def test_an_idle_worker_holds_three_connections(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Each has a name that says what it is for."""
+    """Each has a name that shows its purpose."""
 
     async def three_are_open() -> bool:
         return sum((await connections(db, schema)).values()) >= 3
@@ -46,7 +46,7 @@ async def test_an_idle_worker_holds_three_connections(
 async def test_a_worker_that_does_not_listen_holds_one_less(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Behind a pooler."""
+    """It is meant for use behind a pooler."""
 
     async def two_are_open() -> bool:
         return sum((await connections(db, schema)).values()) >= 2
@@ -58,10 +58,10 @@ async def test_a_worker_that_does_not_listen_holds_one_less(
     assert Counter({"fetch": 1, "heartbeat": 1}) == held
 
 
-async def test_a_worker_asks_nobody_about_types(
+async def test_a_worker_does_not_query_the_catalog_for_types(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the first array of a type a connection would ask the catalog: that takes as long as many fetches."""
+    """Otherwise a connection would query the catalog before its first array of a type, which takes long."""
     asked: list[str] = []
     introspect = asyncpg.Connection._introspect_types  # pyright: ignore[reportPrivateUsage]
 
@@ -81,7 +81,7 @@ async def test_a_worker_asks_nobody_about_types(
 async def test_a_busy_worker_holds_four_and_the_pool_on_demand(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """However many handlers run: only those that ask for a connection cost one, and no more than `pool_size`."""
+    """Only handlers that request a connection use one, up to `pool_size`."""
     leave = asyncio.Event()
 
     @task
@@ -119,7 +119,7 @@ async def test_a_worker_that_becomes_idle_again_holds_three(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The fourth is for settling, and goes back."""
+    """The fourth one, for settling, is closed."""
     monkeypatch.setattr(completer, "IDLE_S", 0.05)
 
     async def three_are_left() -> bool:
@@ -134,7 +134,7 @@ async def test_a_worker_that_becomes_idle_again_holds_three(
 
 
 async def test_the_start_line_names_the_sum(make_worker: MakeWorker, seen: Seen) -> None:
-    """Who sizes `max_connections` reads it there."""
+    """Administrators size `max_connections` by it."""
     async with make_worker(nothing, pool_size=7).start(), make_worker(nothing, listen=False).start():
         pass
 
@@ -144,7 +144,7 @@ async def test_the_start_line_names_the_sum(make_worker: MakeWorker, seen: Seen)
 async def test_handlers_that_wait_for_more_connections_than_there_are_end_in_an_error_and_not_in_a_deadlock(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Each holds one and wants another: without a limit all of them would wait for each other for ever."""
+    """Each has one and waits for another. Without a limit all of them would wait for ever."""
     both_hold_one = asyncio.Barrier(2)
 
     @task

@@ -1,4 +1,4 @@
-"""Every event fires: one scenario for each, so that no struct is documented that nobody is ever told."""
+"""One scenario for each event: no event may be documented that is never emitted."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ from tests.support.seen import Seen
 
 
 class Scene(msgspec.Struct):
-    """What a scenario needs."""
+    """The fixtures that a scenario uses."""
 
     dsn: str
     schema: str
@@ -371,7 +371,7 @@ async def _(scene: Scene) -> None:
 
 @provokes(events.TransactionsEnded)
 async def _(scene: Scene) -> None:
-    """A worker that is gone has left a transaction open, somewhere."""
+    """Simulate a dead worker that left a transaction open."""
     added = await scene.client.add_job("left")
     worker = await claim_as_a_dead_worker(scene.db, scene.schema, seconds_ago=60)
     left = await asyncpg.connect(scene.dsn)
@@ -427,7 +427,7 @@ def all_events() -> set[type[Event]]:
 
 
 async def test_every_event_has_a_scenario() -> None:
-    """A new event comes with the story of how it happens."""
+    """A new event needs a scenario."""
     assert all_events() == SCENARIOS.keys()
 
 
@@ -442,13 +442,13 @@ async def test_the_event_fires(
     seen: Seen,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In the scenario that belongs to it, on a real worker."""
+    """Its scenario makes a real worker emit it."""
     await SCENARIOS[kind](Scene(dsn, schema, db, client, make_worker, seen, monkeypatch))
 
     assert seen.of(kind)
 
 
-async def test_events_of_single_jobs_are_not_built_for_nobody(dsn: str, schema: str, client: Client) -> None:
+async def test_events_of_single_jobs_are_not_built_without_an_observer(dsn: str, schema: str, client: Client) -> None:
     """They would cost more than the rest of a small job."""
     built: list[Event] = []
 

@@ -1,4 +1,4 @@
-"""The link that tests break: it fails where it says, and nowhere else."""
+"""The link that tests break fails exactly where a test asks for it."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ async def is_written(db: asyncpg.Connection, schema: str) -> bool:
 
 @pytest.mark.parametrize(("when", "kept"), [("before", False), ("after", True)])
 async def test_a_link_cuts_at_commit(link: Link, db: asyncpg.Connection, schema: str, when: When, kept: bool) -> None:
-    """The worst place: the client cannot tell the two cases apart."""
+    """The client cannot distinguish a lost commit from a lost answer."""
     link.cut_at_commit("far", when)
     answered = await write(link, schema)
 
@@ -64,7 +64,7 @@ async def test_a_link_cuts_at_commit(link: Link, db: asyncpg.Connection, schema:
 
 
 async def test_a_link_cuts_as_soon_as_commit_was_sent(link: Link, schema: str) -> None:
-    """Nobody knows then whether it was committed; the cut counts as one between COMMIT sent and answered."""
+    """The outcome is unknown. The cut counts as one between COMMIT and its answer."""
     link.cut_at_commit("far", "sent")
     answered = await write(link, schema)
 
@@ -83,7 +83,7 @@ async def test_a_cut_at_commit_happens_as_often_as_asked_and_for_that_role_only(
     assert (True, [False, False, True]) == (near, far)
 
 
-async def test_a_connection_that_somebody_else_ends_during_commit_is_counted(
+async def test_a_connection_that_another_session_ends_during_commit_is_counted(
     link: Link, db: asyncpg.Connection, schema: str
 ) -> None:
     """Kills of the client and of the server fall there too, by chance: the link counts them as it counts its cuts."""
@@ -114,7 +114,7 @@ async def test_a_connection_that_somebody_else_ends_during_commit_is_counted(
 
 @pytest.mark.parametrize("when", ["before", "sent", "after"])
 async def test_a_link_cuts_at_a_statement_that_was_prepared_before(link: Link, when: When) -> None:
-    """Only the first run of a statement carries its text."""
+    """Only the first execution of a statement sends its text."""
     connection = await connect(link)
     statement = await connection.prepare("select 'needle'")
     await statement.fetchval()
@@ -126,7 +126,7 @@ async def test_a_link_cuts_at_a_statement_that_was_prepared_before(link: Link, w
 
 
 async def test_a_link_delays_both_directions(link: Link) -> None:
-    """As a far server does."""
+    """A server far away has this delay."""
     connection = await connect(link)
     link.delay("far", 0.05)
     began = time.perf_counter()
@@ -138,8 +138,8 @@ async def test_a_link_delays_both_directions(link: Link) -> None:
 
 
 @pytest.mark.parametrize("direction", ["requests", "answers"])
-async def test_what_was_held_arrives_in_order_once_it_is_delivered(link: Link, direction: Direction) -> None:
-    """As what TCP has sent again: late, and complete."""
+async def test_held_data_arrives_in_order_once_it_is_delivered(link: Link, direction: Direction) -> None:
+    """TCP delivers retransmitted data like this: late, and complete."""
     connection = await connect(link)
     link.hold("far", direction)
     async with asyncio.TaskGroup() as group:
@@ -155,7 +155,7 @@ async def test_what_was_held_arrives_in_order_once_it_is_delivered(link: Link, d
 async def test_the_end_of_a_held_connection_reaches_the_server_once_it_is_lost(
     link: Link, db: asyncpg.Connection
 ) -> None:
-    """A half-open connection: the server keeps its session, with all its locks, whatever became of the client."""
+    """On a half-open connection the server keeps the session and its locks, although the client has ended."""
     connection = await connect(link)
     pid = connection.get_server_pid()
 
@@ -192,7 +192,7 @@ async def test_a_cancel_request_is_passed_on(link: Link) -> None:
 async def test_a_cancel_request_shares_the_fate_of_the_connection_that_it_is_about(
     link: Link, db: asyncpg.Connection
 ) -> None:
-    """A network that is gone does not let it through either."""
+    """A broken network would lose it too."""
     connection = await connect(link)
     pid = connection.get_server_pid()
 
@@ -224,5 +224,5 @@ async def test_a_cancel_request_shares_the_fate_of_the_connection_that_it_is_abo
     ],
 )
 def test_a_commit_is_known_by_its_first_word(statement: str, ends: bool) -> None:
-    """Whatever its case; `commit prepared` ends another transaction."""
+    """The case does not matter. `commit prepared` ends another transaction."""
     assert ends == is_commit(statement)

@@ -22,15 +22,17 @@ async def stderr_of(dsn: str, schema: str, how: str) -> str:
 
 
 @pytest.mark.parametrize("how", ["plain", "run"])
-async def test_a_worker_without_logging_says_once_how_to_see_it(dsn: str, schema: str, how: str) -> None:
+async def test_a_worker_without_logging_prints_once_how_to_enable_it(dsn: str, schema: str, how: str) -> None:
     """Otherwise the user cannot see that it runs; two workers of a process log it once."""
     assert HINT == await stderr_of(dsn, schema, how)
     assert 1 == HINT.count("\n")
 
 
 @pytest.mark.parametrize("how", ["null", "observed", "once", "no stderr"])
-async def test_a_worker_that_is_heard_or_silent_on_purpose_says_nothing(dsn: str, schema: str, how: str) -> None:
-    """With a handler of any kind, with observers, and in a script that runs due jobs."""
+async def test_a_worker_with_a_log_handler_or_silenced_on_purpose_prints_no_hint(
+    dsn: str, schema: str, how: str
+) -> None:
+    """The log handler may be of any kind; observers and scripts that run due jobs print no hint either."""
     assert "" == await stderr_of(dsn, schema, how)
 
 

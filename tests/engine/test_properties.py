@@ -1,4 +1,4 @@
-"""Random lives: whatever jobs and workers do, in the end each job has run, and nothing is held."""
+"""Random jobs and workers: in the end each job has run, and no lock is held."""
 
 import asyncio
 import random
@@ -87,10 +87,10 @@ class Running:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
-async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_workers_do(
+async def test_each_job_runs_to_its_end_and_nothing_stays_locked_whatever_jobs_and_workers_do(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, seed: int
 ) -> None:
-    """Two workers that come and go, connections that end, jobs that fail, snooze, hang and are cancelled."""
+    """Two workers come and go, connections end, jobs fail, snooze, hang and are cancelled."""
     chance = random.Random(seed)
     life = Life(chance)
     jobs: dict[int, list[str]] = {}
@@ -138,7 +138,10 @@ async def test_each_job_runs_to_its_end_and_nothing_is_held_whatever_jobs_and_wo
 
 
 def assert_attempts_add_up(seen: Seen) -> None:
-    """Each attempt's number is one more than the failures before it: no failure is lost, nothing else counts."""
+    """Each attempt's number is one more than the number of failures before it.
+
+    No failure is lost, nothing else counts.
+    """
     failures: dict[int, int] = defaultdict(int)
     starts = ends = 0
     for event in seen.events:

@@ -1,4 +1,7 @@
-"""The shutdown: what runs may finish within the grace period, then it is cancelled; no job is lost or runs twice."""
+"""The shutdown: running handlers may finish within the grace period, then they are cancelled.
+
+No job is lost or runs twice.
+"""
 
 import asyncio
 import signal
@@ -54,7 +57,7 @@ class Program:
         self.lines: list[str] = []
 
     async def says(self, *words: str) -> None:
-        """Read what it says until it has said all of this, in any order."""
+        """Read its output until it has printed all of these lines, in any order."""
         wanted = set(words)
         assert self.process.stdout is not None
         with anyio.fail_after(30):
@@ -87,7 +90,7 @@ async def test_at_a_signal_a_running_job_finishes_and_the_process_ends_well(
 ) -> None:
     """A deploy must cost no job; Ctrl-C in a terminal is the same."""
     async with program(dsn, schema, grace=25) as worker:
-        added = await client.add_job("hold", {"how": "finish when told"})
+        added = await client.add_job("hold", {"how": "finish on request"})
         await worker.says(f"started {added.id}")
         worker.process.send_signal(number)
         await worker.says(f"cleaned up {added.id}", "event JobCompleted", "event WorkerStopped", "ended")
@@ -99,7 +102,7 @@ async def test_at_a_signal_a_running_job_finishes_and_the_process_ends_well(
 async def test_a_handler_that_does_not_finish_within_the_grace_period_is_cancelled_and_can_clean_up(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """One plain cancellation: `finally: await ...` works; the job goes back without losing an attempt."""
+    """A single cancellation lets `finally: await ...` work. The job is returned without losing an attempt."""
     async with program(dsn, schema, grace=0.1) as worker:
         added = await client.add_job("hold", {"how": "for ever"})
         await worker.says(f"started {added.id}")
@@ -117,7 +120,7 @@ async def test_a_handler_that_does_not_finish_within_the_grace_period_is_cancell
 
 
 async def test_a_second_signal_ends_the_grace_period(dsn: str, schema: str, client: Client) -> None:
-    """Who presses Ctrl-C twice does not want to wait; the handler may still clean up."""
+    """A second Ctrl-C means do not wait. The handler may still clean up."""
     async with program(dsn, schema, grace=3600) as worker:
         added = await client.add_job("hold", {"how": "for ever"})
         await worker.says(f"started {added.id}")
@@ -131,7 +134,7 @@ async def test_a_second_signal_ends_the_grace_period(dsn: str, schema: str, clie
 
 
 async def test_a_signal_before_the_worker_has_started_stops_it(dsn: str, schema: str) -> None:
-    """A supervisor that restarts in a loop sends it at any time; the handlers stand before the first connection."""
+    """Supervisors that restart in a loop send signals at any time, so they are handled before the first connection."""
     async with program(dsn, schema, grace=1) as worker:
         await worker.says("event ListenConnected")
         worker.process.send_signal(signal.SIGTERM)
@@ -157,7 +160,7 @@ async def test_asking_twice_ends_the_grace_period() -> None:
 async def test_running_jobs_may_finish_within_the_grace_period(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """And what they come to is written before the worker ends."""
+    """Their results are written before the worker ends."""
     leave = asyncio.Event()
 
     @task
@@ -175,10 +178,10 @@ async def test_running_jobs_may_finish_within_the_grace_period(
     assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(GraceExceeded))
 
 
-async def test_handlers_are_told_at_once_although_a_fetch_is_under_way(
+async def test_handlers_get_the_signal_at_once_although_a_fetch_is_in_flight(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a dead connection that fetch would take half a minute of the time in which they could finish."""
+    """On a dead connection that fetch would use half a minute of their grace period."""
     fetching = asyncio.Event()
     told = asyncio.Event()
 
@@ -207,7 +210,7 @@ async def test_handlers_are_told_at_once_although_a_fetch_is_under_way(
 async def test_a_connection_that_hangs_while_it_is_opened_does_not_keep_the_worker_from_stopping(
     dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was sent yet, so nothing can be lost: only what was sent is waited for."""
+    """Nothing was sent, so nothing can be lost. Only sent statements are waited for."""
     monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 60.0)
     monkeypatch.setattr(supervisor, "FLUSH_S", 0.2)
     async with (
@@ -247,7 +250,7 @@ async def test_no_job_starts_after_the_stop(client: Client, make_worker: MakeWor
     assert 1 == len(seen.of(JobStarted))
 
 
-async def test_jobs_that_were_fetched_but_not_started_go_back_untouched(
+async def test_jobs_that_were_fetched_but_not_started_are_returned_untouched(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They lose no attempt and no time."""
@@ -270,7 +273,7 @@ async def test_jobs_that_were_fetched_but_not_started_go_back_untouched(
 async def test_the_eleventh_interruption_in_a_row_counts_as_a_failure(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A job longer than every grace period would otherwise go round for ever."""
+    """A job longer than every grace period would otherwise be interrupted for ever."""
 
     @task
     async def hang() -> None:
@@ -289,7 +292,7 @@ async def test_the_eleventh_interruption_in_a_row_counts_as_a_failure(
 async def test_a_run_that_ends_forgets_earlier_interruptions(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Only those in a row count."""
+    """Only interruptions in a row count."""
 
     @task
     async def fail() -> None:
@@ -303,7 +306,7 @@ async def test_a_run_that_ends_forgets_earlier_interruptions(
     assert 0 == left
 
 
-async def test_a_handler_that_ignores_its_cancellation_is_told_and_keeps_its_claim(
+async def test_a_handler_that_ignores_its_cancellation_is_reported_and_keeps_its_claim(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -340,7 +343,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_told_and_keeps_its_cla
 async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What it raised is worth more than the interruption: it may have lost something."""
+    """The error is more important than the interruption: the handler may have lost something."""
 
     @task(max_attempts=1)
     async def fail_at_the_end() -> None:
@@ -356,10 +359,10 @@ async def test_a_handler_that_fails_while_it_is_cancelled_has_failed(
     assert [added.id] == seen.ids(JobDiscarded)
 
 
-async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(
+async def test_jobs_that_a_stopping_worker_returns_start_at_once_in_another(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A rolling deploy: the other one is idle, and would else look at its next poll, here a minute later."""
+    """In a rolling deploy the other worker is idle, and would wait for its next poll, here a minute."""
     runs: list[int] = []
 
     @task
@@ -378,10 +381,10 @@ async def test_what_a_stopping_worker_gives_back_starts_at_once_in_another(
     assert ([added.id], [added.id]) == (seen.ids(JobInterrupted), seen.ids(JobCompleted))
 
 
-async def test_the_notification_for_what_is_given_back_is_sent_before_the_worker_leaves(
+async def test_the_notification_for_returned_jobs_is_sent_before_the_worker_leaves(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However slow the server is with it."""
+    """The server may be slow with it."""
     real, go, sent = supervisor.store.wake_workers, asyncio.Event(), asyncio.Event()
 
     async def send_late(line: Any) -> None:
@@ -427,7 +430,7 @@ async def test_a_notification_that_cannot_be_sent_ends_nothing(
 async def test_many_notifications_for_others_become_one(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes a turn on the connection for settling: one for each batch would halve the pace."""
+    """Each one uses the connection for settling; one for each batch would halve the rate."""
     go, sent = asyncio.Event(), []
 
     async def send(line: Any) -> None:

@@ -62,7 +62,7 @@ async def wait_for_runs(db: asyncpg.Connection, schema: str, count: int, what: s
 
 
 async def marks(db: asyncpg.Connection, schema: str) -> list[tuple[int, int, bool]]:
-    """What is noted of the jobs that are left: failed attempts, interruptions, whether somebody holds them."""
+    """The distinct counters of the remaining jobs: failed attempts, interruptions, whether they are claimed."""
     rows = await db.fetch(
         f"select distinct attempts, interruptions, locked_by is not null from {schema}._all_jobs() order by 1, 2, 3"
     )
@@ -72,7 +72,10 @@ async def marks(db: asyncpg.Connection, schema: str) -> list[tuple[int, int, boo
 async def test_at_a_signal_under_load_no_job_is_lost_and_none_runs_twice(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """A rolling deploy: each process ends while the next one works. What it had fetched goes back as it was."""
+    """In a rolling deploy each process stops while the next one works.
+
+    Claims that did not start are returned unchanged.
+    """
     await create_runs(db, schema)
     await client.add_jobs([client_job(number) for number in range(JOBS)])
     async with counting(dsn, schema, grace=25) as first, counting(dsn, schema, grace=25) as second:
@@ -107,7 +110,7 @@ def client_job(number: int, how: str = "short") -> object:
 async def test_long_jobs_are_interrupted_after_the_grace_period_and_start_again_at_once_elsewhere(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """With no attempt counted and one interruption; the other worker has the free slots."""
+    """No attempt is counted, but one interruption. The other worker has the free slots."""
     await create_runs(db, schema)
     async with counting(dsn, schema, grace=0.1) as first:
         await client.add_jobs([client_job(number, "long") for number in range(5)])
@@ -132,10 +135,10 @@ async def is_listening(db: asyncpg.Connection, schema: str, count: int) -> bool:
     return await db.fetchval(sql, f"{schema} listen", count)
 
 
-async def test_completions_are_flushed_although_the_database_goes_away_during_the_stop(
+async def test_completions_are_flushed_although_the_database_is_down_during_the_stop(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """A deploy and a failover at once: what ran is written when the server is back, before the worker ends."""
+    """A deploy may meet a failover: results are written when the server is back, before the worker ends."""
     async with (
         link_to(dsn) as link,
         asyncio.TaskGroup() as group,
@@ -158,10 +161,10 @@ async def test_completions_are_flushed_although_the_database_goes_away_during_th
     assert 300 - len(seen.of(JobCompleted)) == (await client.admin.counts()).available >= rest
 
 
-async def test_a_stop_ends_in_time_although_the_database_answers_nobody(
+async def test_a_stop_ends_in_time_although_the_database_does_not_answer(
     dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever sends SIGKILL after half a minute would else take the handlers' last words, too."""
+    """Supervisors send SIGKILL after half a minute, which would also interrupt the handlers' clean-up."""
     monkeypatch.setattr(supervisor, "FLUSH_S", 0.2)
     told: set[int] = set()
 

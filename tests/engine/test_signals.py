@@ -1,4 +1,4 @@
-"""Signals: every worker of a process hears them, and who listened before hears them afterwards."""
+"""Every worker of a process receives a signal, and earlier signal handlers are restored."""
 
 import asyncio
 import signal
@@ -48,7 +48,7 @@ async def test_the_signal_handlers_of_before_are_back_afterwards() -> None:
     assert (["SIGTERM"], mine) == (asked, signal.getsignal(signal.SIGTERM))
 
 
-async def test_what_the_event_loop_called_before_it_calls_afterwards() -> None:
+async def test_earlier_signal_handlers_of_the_event_loop_are_restored() -> None:
     """A service that has its own way to stop, and runs a worker once, is still stopped by a signal."""
     asked: list[str] = []
     loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ async def test_a_signal_handler_that_python_does_not_know_becomes_the_default(mo
     assert [signal.SIG_DFL, signal.default_int_handler] == [signal.getsignal(number) for number in BOTH]
 
 
-async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
+async def test_outside_of_the_main_thread_signals_are_not_handled() -> None:
     """Python allows handlers there only; a worker in a thread is stopped by `stop()`."""
 
     async def enter() -> str:
@@ -89,8 +89,8 @@ async def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
     assert "entered" == await anyio.to_thread.run_sync(lambda: asyncio.run(enter()))
 
 
-async def test_a_worker_in_a_thread_may_outlive_the_one_that_hears_signals() -> None:
-    """It does not hear them, and need not put back what it may not touch."""
+async def test_a_worker_in_a_thread_may_outlive_the_one_that_receives_signals() -> None:
+    """It receives no signals, and must not restore handlers that belong to the main thread."""
     entered, leave = threading.Event(), threading.Event()
 
     async def outlive() -> str:
@@ -116,7 +116,7 @@ async def test_a_worker_in_a_thread_may_outlive_the_one_that_hears_signals() -> 
 
 
 async def test_one_signal_stops_all_workers_of_a_process(make_worker: MakeWorker, seen: Seen) -> None:
-    """Each of them, in whatever order they came."""
+    """The order in which the workers started does not matter."""
     async with anyio.create_task_group() as group:
         group.start_soon(make_worker(nothing).run)
         group.start_soon(make_worker(nothing).run)
@@ -128,8 +128,8 @@ async def test_one_signal_stops_all_workers_of_a_process(make_worker: MakeWorker
 
 @pytest.mark.parametrize("leaves", [0, 1])
 async def test_a_worker_that_ends_leaves_the_signals_to_the_other(leaves: int) -> None:
-    """Whichever came first: without a handler a signal would end the process, and cut its jobs off."""
-    signal.signal(signal.SIGTERM, lambda *_: None)  # not the end of this process, if none of them is told
+    """The order of the starts does not matter. Without a handler a signal would end the process and its jobs."""
+    signal.signal(signal.SIGTERM, lambda *_: None)  # so that an unhandled signal does not end this process
     asked: list[list[str]] = [[], []]
     blocks = [signals(each.append) for each in asked]
     for block in blocks:
@@ -175,7 +175,7 @@ async def test_two_workers_call_the_handler_of_before_once() -> None:
 
 @pytest.mark.parametrize("number", BOTH, ids=str)
 async def test_a_handler_that_calls_the_one_before_it_is_called_once(number: signal.Signals) -> None:
-    """It was set while a worker ran, and a second worker came: each replaced the handler of the other."""
+    """It was set while a worker ran, before a second worker: each replaced the handler of the other."""
     called: list[int] = []
     asked: list[str] = []
     signal.signal(number, signal.SIG_IGN)
@@ -223,8 +223,8 @@ async def test_a_handler_of_python_or_of_the_system_is_not_called(before: Any) -
 # Signals that come before a worker
 
 
-async def test_a_signal_that_came_before_the_worker_reaches_it() -> None:
-    """It came after the tasks were loaded, and before the event loop ran."""
+async def test_a_signal_from_before_the_worker_reaches_it() -> None:
+    """It arrived after the tasks were loaded, and before the event loop ran."""
     asked: list[str] = []
     with early_signals() as early:
         signal.raise_signal(signal.SIGTERM)
@@ -236,7 +236,7 @@ async def test_a_signal_that_came_before_the_worker_reaches_it() -> None:
 
 
 @pytest.mark.parametrize("number", BOTH, ids=str)
-def test_a_signal_interrupts_what_may_last_long(number: signal.Signals) -> None:
+def test_a_signal_interrupts_long_imports(number: signal.Signals) -> None:
     """An import of the user's; also where that makes another error of it, or none."""
 
     def rename() -> None:

@@ -1,4 +1,4 @@
-"""`Worker.start()`: a worker for as long as a block lasts, whoever enters and leaves it."""
+"""`Worker.start()` runs a worker for the duration of a block, however the block ends."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ async def nothing() -> None:
 async def test_the_block_may_be_left_in_another_asyncio_task(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """So do the fixtures of some test runners: each test that used one would end in an error."""
+    """Fixtures of some test runners do so, and each test with one would end in an error."""
     block = make_worker(nothing).start()
     loop = asyncio.get_running_loop()
     await loop.create_task(block.__aenter__())
@@ -36,7 +36,7 @@ async def test_the_block_may_be_left_in_another_asyncio_task(
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("mine")])
-async def test_what_the_block_raises_comes_out_as_it_is(
+async def test_an_exception_of_the_block_is_raised_unchanged(
     make_worker: MakeWorker, seen: Seen, error: BaseException
 ) -> None:
     """A program that exits with a code in it ends with that code."""
@@ -52,7 +52,7 @@ async def test_what_the_block_raises_comes_out_as_it_is(
 
 @pytest.mark.leaves_something  # the row of a worker that was cancelled as it became known: others remove it
 async def test_a_start_that_is_cancelled_leaves_nothing_behind_in_its_process(make_worker: MakeWorker) -> None:
-    """At whatever step: a service that gives up starting has no worker in the background."""
+    """A service may give up starting at any step: no worker may remain in the background."""
     before = asyncio.all_tasks()
     for steps in range(0, 60, 3):
         entering = asyncio.get_running_loop().create_task(make_worker(nothing).start().__aenter__())
@@ -67,7 +67,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind_in_its_process(ma
     assert "asyncq heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
-# What a start needs, by what holds it.
+# The locks that a start needs, by their holder.
 LOCKS = {
     "migration": "select pg_advisory_xact_lock(hashtextextended('{schema}:migrate', 0))",
     "table": "lock table {schema}._migrations in access exclusive mode",
@@ -77,7 +77,7 @@ LOCKS = {
 
 @asynccontextmanager
 async def held(db: asyncpg.Connection, schema: str, holder: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-    """Hold it for as long as the block lasts; the block gets a function that waits until somebody waits for that."""
+    """Hold the lock for the duration of the block; yields a function that waits until another session waits for it."""
     waiting = "select exists (select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid)))"
 
     async def waits() -> bool:
@@ -92,10 +92,10 @@ async def held(db: asyncpg.Connection, schema: str, holder: str) -> AsyncGenerat
 
 
 @pytest.mark.parametrize("holder", LOCKS)
-async def test_who_stops_a_worker_does_not_wait_for_its_start(
+async def test_stopping_a_worker_does_not_wait_for_its_start(
     db: asyncpg.Connection, schema: str, make_worker: MakeWorker, holder: str
 ) -> None:
-    """Somebody may hold a lock for long: a signal that does nothing meanwhile is followed by SIGKILL."""
+    """A lock may be held for long, and a supervisor sends SIGKILL if the signal has no effect."""
     worker = make_worker(nothing, migrate=holder == "migration")
     async with held(db, schema, holder) as until_it_waits, asyncio.TaskGroup() as group:
         running = group.create_task(worker.run())
@@ -109,7 +109,7 @@ async def test_who_stops_a_worker_does_not_wait_for_its_start(
 async def test_a_worker_that_is_stopped_when_it_has_just_registered_leaves_no_row(
     db: asyncpg.Connection, schema: str, make_worker: MakeWorker
 ) -> None:
-    """It would be a dead one to those who look, until the next worker comes."""
+    """Otherwise a dead worker would be listed until the next worker starts."""
     worker = make_worker(nothing)
     async with held(db, schema, "tasks") as until_it_waits, asyncio.TaskGroup() as group:
         group.create_task(worker.run())

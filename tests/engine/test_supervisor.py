@@ -1,4 +1,4 @@
-"""The supervisor: parts start in order, end in order, and their errors come out as themselves."""
+"""The supervisor: parts start in order, end in order, and their errors are raised unchanged."""
 
 import asyncio
 import os
@@ -57,42 +57,42 @@ def kinds(seen: Seen, *wanted: type[Event]) -> list[type[Event]]:
     return [type(event) for event in seen.events if isinstance(event, wanted)]
 
 
-async def test_the_worker_listens_before_it_says_that_it_has_started(make_worker: MakeWorker, seen: Seen) -> None:
-    """Who adds a job after that line can rely on the notification."""
+async def test_the_worker_listens_before_it_reports_that_it_has_started(make_worker: MakeWorker, seen: Seen) -> None:
+    """Jobs that are added after this event are notified."""
     async with make_worker(nothing).start():
         pass
 
     assert [ListenConnected, WorkerStarted] == kinds(seen, ListenConnected, WorkerStarted)
 
 
-async def test_a_missing_schema_comes_out_of_run_as_itself(dsn: str) -> None:
-    """A caller can catch it and say `asyncq migrate`; inside of a group it would pass every `except`."""
+async def test_a_missing_schema_is_raised_by_run_outside_of_a_group(dsn: str) -> None:
+    """A caller can catch it and suggest `asyncq migrate`; in a group it would be hard to catch."""
     worker = Worker(dsn, [nothing], schema="nobody_made_this")
 
     with pytest.raises(SchemaMissing, match="asyncq migrate"):
         await worker.run()
 
 
-async def test_a_server_that_cannot_be_reached_comes_out_of_run_as_itself() -> None:
-    """At the start it is an error; only later an outage is waited for."""
+async def test_a_server_that_cannot_be_reached_is_an_error_of_run() -> None:
+    """It is an error at the start only. Later outages are waited for."""
     with pytest.raises(StoreUnavailable):
         await Worker(NOWHERE, [nothing]).run()
 
 
-async def test_an_error_at_the_start_comes_out_of_the_block_of_start_as_itself() -> None:
+async def test_an_error_at_the_start_is_raised_by_the_block_of_start() -> None:
     """A service sees the same error as `run()` raises."""
     with pytest.raises(StoreUnavailable):
         async with Worker(NOWHERE, [nothing]).start():
             raise AssertionError("the block was entered")
 
 
-async def test_an_error_at_the_start_comes_out_of_run_once_as_itself() -> None:
-    """A cron job that runs `run_once` tells its own story."""
+async def test_an_error_at_the_start_is_raised_by_run_once() -> None:
+    """A script that calls `run_once` reports its errors itself."""
     with pytest.raises(StoreUnavailable):
         await Worker(NOWHERE, [nothing]).run_once()
 
 
-async def test_the_row_of_a_worker_is_there_while_it_runs_and_gone_afterwards(
+async def test_the_row_of_a_worker_exists_while_it_runs(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
     """Operators see who works on what, and from where; a worker that has left owes nothing."""
@@ -107,7 +107,7 @@ async def test_the_row_of_a_worker_is_there_while_it_runs_and_gone_afterwards(
 
 
 async def test_cancelling_run_stops_in_order(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """A cancelled `run()` must not leave claims: what runs may finish, what was not started goes back."""
+    """A cancelled `run()` must not leave claims: running handlers may finish, other claims are returned."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -200,7 +200,7 @@ async def test_a_part_that_is_cancelled_from_inside_does_not_end_the_worker_in_s
 async def test_the_failure_of_a_part_leaves_no_handler_and_no_heartbeat(
     client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A heartbeat that goes on keeps others from rescuing the claims; a handler that goes on runs beside them."""
+    """A remaining heartbeat would prevent the rescue of the claims. A remaining handler would run beside it."""
     ends: list[str] = []
     both = asyncio.Event()
 
@@ -237,7 +237,7 @@ async def test_the_failure_of_a_part_leaves_no_handler_and_no_heartbeat(
 async def test_run_once_that_cannot_fetch_any_more_raises_that_error(
     client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not a group of it: `except StoreUnavailable` must catch it."""
+    """It must not be in a group, so that `except StoreUnavailable` catches it."""
 
     async def fail(*args: Any, **options: Any) -> Any:
         raise StoreUnavailable("away")
@@ -249,8 +249,8 @@ async def test_run_once_that_cannot_fetch_any_more_raises_that_error(
         await make_worker(nothing).run_once()
 
 
-async def test_an_error_of_the_block_of_start_comes_out_as_itself(make_worker: MakeWorker, seen: Seen) -> None:
-    """The task group inside is our business: `except ValueError` around the service must catch it."""
+async def test_an_error_of_the_block_of_start_is_raised_outside_of_a_group(make_worker: MakeWorker, seen: Seen) -> None:
+    """The inner task group is not visible: `except ValueError` around the block works."""
     with pytest.raises(ValueError, match="of the service"):
         async with make_worker(nothing).start():
             raise ValueError("of the service")
@@ -271,7 +271,7 @@ async def test_stop_waits_until_the_worker_has_ended(client: Client, make_worker
 
 
 async def test_stop_of_a_worker_that_does_not_run_returns(make_worker: MakeWorker, seen: Seen) -> None:
-    """Clean-up code calls it whatever happened before."""
+    """Clean-up code calls it in any case."""
     worker = make_worker(nothing)
     await worker.stop()
     await worker.run_once()
@@ -305,7 +305,7 @@ async def test_stop_from_a_handler_only_asks(client: Client, make_worker: MakeWo
 async def test_a_handler_may_wait_for_the_stop_of_another_worker(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Only its own worker waits for it."""
+    """Only its own worker waits for the handler."""
     ended: list[bool] = []
 
     @task
@@ -321,7 +321,7 @@ async def test_a_handler_may_wait_for_the_stop_of_another_worker(
 
 
 async def test_one_worker_object_can_run_twice(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """Tests and scripts do; each run registers anew."""
+    """Tests and scripts do so. Each run registers a new worker."""
     worker = make_worker(nothing)
     for _ in range(2):
         await client.add_job(nothing)
@@ -334,7 +334,7 @@ async def test_one_worker_object_can_run_twice(client: Client, make_worker: Make
 async def test_two_workers_in_one_loop_leave_each_other_s_handlers_alone(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A worker that stops cancels the asyncio tasks that its handlers left behind: its own, not its neighbour's."""
+    """A worker that stops cancels only the asyncio tasks that its own handlers left behind."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -371,7 +371,7 @@ async def test_a_stop_while_the_database_is_away_ends_without_an_error(
 
 
 async def test_run_once_drains_named_queues(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """Each job of a queue becomes runnable only when the one before it was settled: that counts as runnable."""
+    """Each job of a queue becomes due when the one before it is settled, which counts."""
     order: list[int] = []
 
     @task(queue="line")
@@ -403,7 +403,7 @@ async def test_run_once_drains_a_queue_whose_jobs_fail(client: Client, make_work
 
 
 async def test_run_once_runs_jobs_that_are_added_meanwhile(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """What a job adds is part of the work."""
+    """Jobs that a job adds are part of the work."""
 
     @task
     async def spawn(ctx: JobContext, generations: int) -> None:
@@ -440,7 +440,7 @@ async def test_run_once_runs_retries_that_are_due_and_leaves_the_others(
 async def test_run_once_ends_after_the_last_write_was_committed(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Who runs it in a script looks at the tables next."""
+    """A script reads the tables next."""
     for _ in range(50):
         await client.add_job(nothing)
     await make_worker(nothing).run_once()
@@ -451,7 +451,7 @@ async def test_run_once_ends_after_the_last_write_was_committed(
 async def test_run_once_can_be_stopped_while_a_job_takes_long(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Nothing makes progress then, and still it must hear."""
+    """The stop must work although no job makes progress."""
     entered = asyncio.Event()
 
     @task

@@ -1,4 +1,4 @@
-"""Fixtures of the SQL tests: one installed schema for all; what a test does in it is rolled back."""
+"""Fixtures of the SQL tests: all share one installed schema; each test is rolled back."""
 
 from collections.abc import AsyncIterator
 
@@ -32,7 +32,7 @@ async def sql(kept_connections: KeptConnections, installed: str) -> AsyncIterato
 
 @pytest.fixture
 async def own(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
-    """A session on a schema of the test's own, for what has to be committed."""
+    """A session on the test's own schema, for tests that commit."""
     async with kept_connections.session(schema) as opened:
         yield opened
 

@@ -15,7 +15,7 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 async def test_no_function_of_a_fetch_is_left_in_its_plan(sql: Session, name: str) -> None:
-    """A call for each row costs more than all else, and hides from the planner which index fits."""
+    """A call for each row would dominate the cost, and hide the right index from the planner."""
     await sql.execute("set local plan_cache_mode = force_generic_plan")
     await sql.execute(f"prepare inlined as {query(name, sql.schema)}")
     plan = "\n".join(await sql.values(f"explain (verbose, costs off) execute inlined({STATEMENTS[name]})"))

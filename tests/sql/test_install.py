@@ -1,4 +1,4 @@
-"""The SQL files are right in any schema and under any search_path, and say truly what goes in and comes out."""
+"""The SQL files work in any schema and under any search_path, and declare their parameters and columns correctly."""
 
 import re
 import secrets
@@ -52,7 +52,7 @@ async def types(sql: Session, declared: str) -> list[tuple[str, int]]:
 
 
 async def assert_that_each_query_says_what_it_takes_and_gives(sql: Session) -> None:
-    """Compare line 1 of each file with what the server makes of the statement."""
+    """Compare line 1 of each file with the server's description of the statement."""
     for path in QUERIES:
         text = path.read_text("utf-8")
         said = LINE_1.fullmatch(text.splitlines()[0])
@@ -87,7 +87,7 @@ async def assert_that_each_function_runs(sql: Session) -> None:
 
 @pytest.mark.parametrize("schema", ["asyncq", "elsewhere"])
 async def test_everything_works_in_any_schema_without_a_search_path(dsn: str, schema: str) -> None:
-    """`add_job` runs inside transactions of strangers, with whatever search_path they have set."""
+    """`add_job` runs inside other programs' transactions, with any search_path."""
     async with database_without_search_path(dsn) as alone:
         await migrate(Database(alone, schema))
         async with session(alone, schema) as sql:
@@ -112,27 +112,27 @@ def test_rendering_for_the_default_schema_changes_nothing() -> None:
 
 
 def test_each_function_has_a_test_of_its_own() -> None:
-    """Nobody else checks the body of a plpgsql function."""
+    """The body of a plpgsql function is checked only when it runs."""
     here = Path(__file__).parent
 
     assert [] == [path.name for path in FUNCTIONS if not (here / path.parent.name / f"test_{path.stem}.py").exists()]
 
 
 def test_queries_name_their_columns() -> None:
-    """After somebody adds a column, a cached `select *` or `returning *` raises inside a caller's transaction."""
+    """After a new column, a cached `select *` or `returning *` raises inside a caller's transaction."""
     found = {path.name: unnamed(code(path)) for path in QUERIES}
 
     assert {} == {name: stars for name, stars in found.items() if stars}
 
 
 def unnamed(text: str) -> set[str]:
-    """What a statement takes all columns of, but for its own subqueries, which name them: `*` alone, or a relation."""
+    """Find the relations of which a statement takes all columns, except its own subqueries, which name them."""
     stars = re.findall(r"(?:select|returning|,)\s+(?:(\w+)\.)?\*", text)
     return set(stars) - set(re.findall(r"\b(\w+)(?:\([^()]*\))? as (?:materialized )?\(", text))
 
 
 def test_functions_name_the_columns_of_other_functions() -> None:
-    """`return query select *` fits by position: two columns that change places would go unnoticed."""
+    """`return query select *` matches by position: exchanged columns would go unnoticed."""
     assert [] == [path.name for path in FUNCTIONS if re.search(r"select\s+\*", code(path))]
 
 
@@ -141,6 +141,6 @@ def code(path: Path) -> str:
     return "\n".join(line.partition("--")[0] for line in path.read_text("utf-8").splitlines())
 
 
-def test_every_file_begins_with_what_it_is_for() -> None:
-    """A query with its signature, the others with a sentence."""
+def test_every_file_begins_with_its_purpose() -> None:
+    """A query begins with its signature, other files with a sentence."""
     assert [] == [path.name for path in FILES if not path.read_text("utf-8").startswith("-- ")]

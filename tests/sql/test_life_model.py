@@ -48,7 +48,7 @@ class Life:
         return self.worker is None and self.attempts < ATTEMPTS
 
     def give_key_away(self) -> None:
-        """A newer request has it; a run that goes on is the last attempt."""
+        """A newer request gets the key; a run that continues is the last attempt."""
         self.key, self.attempts = None, ATTEMPTS - (self.worker is not None)
 
     def lose_key(self) -> None:
@@ -134,7 +134,7 @@ class World:
             life.worker, life.attempts = None, min(life.attempts + failures, ATTEMPTS)
 
     async def die(self, place: int) -> None:
-        """Let a worker die and be rescued, and another one come; its claims are worth nothing from now on."""
+        """Let a worker die and be rescued, and start another one; its old claims are lost."""
         worker = self.workers[place]
         held = [id_ for id_, life in self.lives.items() if life.worker == worker]
         await self._sql.rows(DIE, worker)
@@ -165,7 +165,7 @@ class World:
                 life.lose_key()
 
     async def cancel(self, place: int) -> None:
-        """Cancel a job: at once if it waits, by its worker if it runs; what is discarded stays."""
+        """Cancel a job: at once if it waits, by its worker if it runs. Discarded jobs stay."""
         if not self.lives:
             return
         id_ = sorted(self.lives)[place % len(self.lives)]
@@ -227,7 +227,7 @@ delete from asyncq._workers;
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(acts=ACTS)
-async def test_lives_go_as_the_model_says(sql: Session, acts: list[tuple[str, object]]) -> None:
+async def test_random_lives_agree_with_the_model(sql: Session, acts: list[tuple[str, object]]) -> None:
     """Every act may follow every other one."""
     await sql.execute(CLEAN)
     world = World(sql)

@@ -1,4 +1,4 @@
-"""The hot statements touch what they need, whatever the planner knows: no scan, no cost for what cannot run."""
+"""Hot statements read only the rows that they need, whatever statistics the planner has."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -80,7 +80,7 @@ def plan_of(answer: str) -> Plan:
 
 
 class Explainer:
-    """Explains statements of sql/queries; what they did is rolled back."""
+    """Explains statements of sql/queries, and rolls them back."""
 
     def __init__(self, sql: Session) -> None:
         self._sql = sql
@@ -145,7 +145,7 @@ def assert_no_scan_of_jobs(plan: Plan) -> None:
 
 @pytest.mark.parametrize("limit", [1, 10, 100, 500])
 async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, limit: int) -> None:
-    """The window over queues, a look at the others, the locks, the claim itself: ten rows for each, and the window."""
+    """Window, check of the others, locks and claim take ten rows for each job, besides the window of queues."""
     plan = await full.fetch(limit)
 
     assert_no_scan_of_jobs(plan)
@@ -155,7 +155,7 @@ async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, 
 
 @pytest.mark.parametrize("analysed", [False, True])
 @pytest.mark.parametrize("limit", [1, 500])
-async def test_a_fetch_beside_no_queues_reads_what_it_takes(dsn: str, analysed: bool, limit: int) -> None:
+async def test_a_fetch_beside_no_queues_reads_only_the_taken_jobs(dsn: str, analysed: bool, limit: int) -> None:
     """Each row is read twice: to lock it, and to claim it."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + READY + FUTURE + DEAD + "delete from asyncq._jobs where queue is not null;")
@@ -176,7 +176,7 @@ async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:
 
 
 async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer) -> None:
-    """As long as few jobs have them."""
+    """This holds while few jobs have the flags."""
     plan = await full.fetch(100, forbidden="'{f}'")
 
     assert_no_scan_of_jobs(plan)
@@ -184,7 +184,7 @@ async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer) -> No
 
 
 async def test_a_batch_is_settled_by_its_ids(full: Explainer) -> None:
-    """Two looks at each row: one to lock it, one to delete it."""
+    """Each row is read twice: to lock it, and to delete it."""
     plan = await full.settle("settle_completed")
 
     assert_no_scan_of_jobs(plan)
@@ -193,7 +193,7 @@ async def test_a_batch_is_settled_by_its_ids(full: Explainer) -> None:
 
 
 async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -> None:
-    """Of 50 queues the first ready job: found by an index, looked at again when it is locked, and claimed."""
+    """The first ready job of each of 50 queues is found by an index, locked, and claimed."""
     plan = await full.settle("claim_next", *TAKING)
 
     assert_no_scan_of_jobs(plan)
@@ -203,7 +203,7 @@ async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -
 
 @pytest.mark.parametrize("marked", [False, True])
 async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer, marked: bool) -> None:
-    """Each row by its id, in a few statements: one to lock it, one to change it. A mark costs no more."""
+    """Each row is read by its id in a few statements: to lock it, and to change it. A mark costs no more."""
     if marked:
         await full.execute("update asyncq._jobs set cancelled_at = now() where locked_by = 7")
     try:
@@ -215,7 +215,7 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer, marked
 
 
 async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_without_claims(dsn: str) -> None:
-    """An index on claims looked free then: for each failed job all claims of the worker were read."""
+    """An index on claims was empty then, so all claims of the worker would be read for each failed job."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + READY)
         await sql.execute("vacuum analyze asyncq._jobs")
@@ -229,8 +229,8 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
     assert rows <= 4 * len(ids)
 
 
-async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Explainer) -> None:
-    """Each worker asks every few seconds, and there is hardly ever one."""
+async def test_a_beat_reads_only_the_cancelled_jobs_of_its_worker(full: Explainer) -> None:
+    """Each worker asks every few seconds, and there is hardly ever a cancelled job."""
     await full.execute("update asyncq._jobs set cancelled_at = now() where id = (select min(id) from asyncq._jobs)")
     try:
         # The first one on a connection also reads the catalog.
@@ -243,7 +243,7 @@ async def test_a_beat_looks_at_the_cancelled_jobs_of_its_worker_only(full: Expla
 
 
 async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
-    """Of 20,000 jobs that are due and 20,000 that will be, one of each priority and kind is read, twice."""
+    """20,000 jobs are due and 20,000 will be. One of each priority and kind is read, twice."""
     plan = await full.explain("next_due", "1", "null", "null", "null", "null", "null", "null")
 
     assert_no_scan_of_jobs(plan)
@@ -253,7 +253,7 @@ async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
 
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_future_and_dead_jobs_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
-    """Of 40,000 of them a fetch of the 120 that are due reads none: neither before nor after it has found all."""
+    """A fetch of 120 due jobs beside 40,000 of them reads none, neither before nor after it has found all."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + FUTURE + DEAD + FEW)
         if analysed:
@@ -277,7 +277,7 @@ async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
 
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_many_busy_queues_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
-    """Of 20,000 of them those that are in its window are looked at, each by its name."""
+    """Of 20,000 only those in its window are read, each by its name."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(f"""{FILL}
             insert into asyncq._queues (locked_by, name) select 7, 'more' || i from generate_series(1, 20000) as i;
@@ -321,7 +321,7 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
 
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: str, analysed: bool) -> None:
-    """10,000 of them: a fetch looks at its window, then goes from queue to queue."""
+    """There are 10,000: a fetch reads its window, then steps from queue to queue."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(f"""{FILL}
             insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
@@ -341,7 +341,7 @@ async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: s
 
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_a_walk_over_deep_queues_steps_from_one_to_the_next_wherever_it_begins(dsn: str, analysed: bool) -> None:
-    """All ten are busy, with 1,000 jobs behind each: the walk passes the last one, and never reads on."""
+    """All ten are busy with 1,000 jobs each. The walk steps over the last one, and never reads on."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(f"""{FILL}
             insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
@@ -359,7 +359,7 @@ async def test_a_walk_over_deep_queues_steps_from_one_to_the_next_wherever_it_be
 
 
 async def test_a_walk_that_was_planned_while_the_tables_were_empty_steps_from_queue_to_queue(dsn: str) -> None:
-    """An index of another order would have to be read to its end for each step, which cost nothing at that time."""
+    """An index with another order was free then, but would have to be read to its end for each step."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL)
         await sql.execute("vacuum analyze")

@@ -1,4 +1,4 @@
-"""The small statements: names, workers, one job, the doors of time."""
+"""The small statements: names, workers, one job, the time."""
 
 import json
 
@@ -9,8 +9,8 @@ from tests.support.session import Session
 NO_LOCK = False
 
 
-async def test_tasks_that_nobody_here_knows_are_named(sql: Session) -> None:
-    """Of the first thousand waiting jobs of either kind: a look, no scan."""
+async def test_unknown_tasks_are_named(sql: Session) -> None:
+    """It reads only the first thousand waiting jobs of either kind."""
     for task in ("mine", "b", "a", "b"):
         await add(sql, task)
     await add(sql, "c", queue="q")
@@ -21,16 +21,16 @@ async def test_tasks_that_nobody_here_knows_are_named(sql: Session) -> None:
     assert ["a", "b", "c"] == [row["identifier"] for row in await sql.run("unknown_tasks", array_text(mine))]
 
 
-async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_looked_for(sql: Session) -> None:
-    """The look is part of each round of maintenance."""
+async def test_unknown_tasks_beyond_the_first_thousand_jobs_are_not_searched(sql: Session) -> None:
+    """The check is a part of each round of maintenance."""
     await add_many(sql, 1000)
     await add(sql, "far")
 
     assert ["t"] == [row["identifier"] for row in await sql.run("unknown_tasks", "{}")]
 
 
-async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql: Session) -> None:
-    """A second look shows progress."""
+async def test_the_clock_is_the_current_time_and_not_the_start_of_the_transaction(sql: Session) -> None:
+    """A second call shows progress."""
     await sql.execute("begin")
     [[first, _]], [[second, _]] = await sql.run("clock"), await sql.run("clock")
 
@@ -67,7 +67,7 @@ async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> Non
 
 
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
-    """Its own, those that were cancelled, and with the claim: the message about them may have been lost."""
+    """It returns those that were cancelled, with the claim, since the notification may have been lost."""
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     mine, also_mine, spared, foreign = [await add(sql) for _ in range(4)]
     await fetch(sql, 3, worker=row["id"], token=9)
@@ -80,8 +80,8 @@ async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(s
     assert spared in await claimed(sql)
 
 
-async def test_a_beat_says_which_jobs_are_stuck(sql: Session) -> None:
-    """The list of workers shows them; the next beat may know better."""
+async def test_a_beat_reports_which_jobs_are_stuck(sql: Session) -> None:
+    """The list of workers shows them until the next beat."""
     (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     listed = []
     for stuck in ([7, 8], []):
@@ -100,8 +100,8 @@ async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
     assert first["id"] < second["id"]
 
 
-async def test_leases_look_at_the_real_clock(sql: Session) -> None:
-    """A test that moves the time must not bury the living."""
+async def test_leases_use_the_real_clock(sql: Session) -> None:
+    """A test that moves the time must not declare live workers dead."""
     await sql.execute("""
         create or replace function asyncq.now() returns timestamptz
         language sql stable as $$ select '2000-01-01'::timestamptz $$;
@@ -114,7 +114,7 @@ async def test_leases_look_at_the_real_clock(sql: Session) -> None:
 
 
 async def test_one_job_is_read_by_its_id_or_its_key(sql: Session) -> None:
-    """As a document, with its payload, which the view has not: it may be large, or private."""
+    """The document includes the payload, which the view leaves out since it may be large or private."""
     job = await sql.value("""select id from asyncq.add_job('t', '{"a": 1}', job_key := 'k')""")
     (by_id,) = await sql.run("get_job", job)
     (by_key,) = await sql.run("get_job_by_key", "k")
@@ -124,8 +124,8 @@ async def test_one_job_is_read_by_its_id_or_its_key(sql: Session) -> None:
     assert ([], []) == (await sql.run("get_job", job + 1), await sql.run("get_job_by_key", "K"))
 
 
-async def test_a_moved_door_is_seen(sql: Session) -> None:
-    """A worker refuses a schema whose clock somebody else has set."""
+async def test_a_moved_clock_is_detected(sql: Session) -> None:
+    """A worker refuses a schema whose clock was moved."""
     before = {row["source"] for row in await sql.run("clock_functions")}
     await sql.execute("""
         create or replace function asyncq.now() returns timestamptz
@@ -137,13 +137,16 @@ async def test_a_moved_door_is_seen(sql: Session) -> None:
 
 
 async def test_workers_may_be_woken_by_hand(sql: Session) -> None:
-    """Without rows in the answer but one."""
+    """The answer has a single row."""
     assert 1 == len(await sql.run("wake_workers"))
     assert [] == await fetch(sql)
 
 
 async def test_a_release_finds_the_migration_that_breaks_it(sql: Session) -> None:
-    """The one that needs most; what was taken away once nobody used it any more breaks only those that did."""
+    """The migration with the highest requirement decides.
+
+    One that only removes unused objects breaks fewer releases.
+    """
     await sql.execute("""
         insert into asyncq._migrations (id, name, checksum, needs, release)
         values (101, 'a', '', 101, '7.0.0'), (102, 'b', '', null, null), (103, 'c', '', 102, '8.0.0')""")

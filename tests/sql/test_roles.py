@@ -23,7 +23,7 @@ DENIED = "42501"
 
 @pytest.fixture(scope="module")
 async def roles(dsn: str) -> AsyncIterator[Roles]:
-    """The roles of this file; what a test changes is rolled back."""
+    """The roles of this file; changes of a test are rolled back."""
     async with three_roles(dsn) as made:
         yield made
 
@@ -55,7 +55,7 @@ async def rights(sql: Session, role: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("role", MATRIX)
 async def test_a_role_has_the_rights_that_are_listed_and_no_other(sql: Session, roles: Roles, role: str) -> None:
-    """Role by object by right: what a new release brings is refused, until somebody decides."""
+    """The matrix lists roles, objects and rights. New objects are refused until they are listed."""
     actual = await rights(sql, getattr(roles, role))
 
     assert MATRIX[role] == actual, MEND
@@ -101,8 +101,8 @@ select
 
 
 @pytest.mark.parametrize("role", MATRIX)
-async def test_what_is_not_listed_is_refused_when_it_is_done(sql: Session, roles: Roles, role: str) -> None:
-    """The same by doing it: what is allowed may fail in another way, but never for lack of a right, however deep."""
+async def test_an_action_that_is_not_listed_is_refused(sql: Session, roles: Roles, role: str) -> None:
+    """Each action is tried: an allowed one may fail for other reasons, but not for lack of a right."""
     expected, actual = {}, {}
     for item in await sql.rows(OBJECTS):
         details = await sql.row(DETAILS, item["oid"])
@@ -116,7 +116,7 @@ async def test_what_is_not_listed_is_refused_when_it_is_done(sql: Session, roles
 
 
 async def allowed(sql: Session, role: str, statement: str) -> bool:
-    """Whether a role may do something; it is undone."""
+    """Whether a role may execute it; the change is undone."""
     transaction = sql.connection.transaction()
     await transaction.start()
     try:
@@ -129,7 +129,7 @@ async def allowed(sql: Session, role: str, statement: str) -> bool:
         await transaction.rollback()
 
 
-def test_a_worker_has_what_the_statements_need_and_no_more() -> None:
+def test_a_worker_has_exactly_the_rights_that_the_statements_need() -> None:
     """Read from the texts in sql/: the author of a statement sees here which right it needs, or no longer needs."""
     assert rights_needed() == WORKER, MEND
 
@@ -142,10 +142,10 @@ create function asyncq.later() returns int language sql as 'select 1';
 """
 
 
-async def test_what_is_new_is_refused_to_all_before_and_after_the_script(
+async def test_new_objects_are_refused_to_all_before_and_after_the_script(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody gets it by default, not even PUBLIC by the defaults of the server, or of a careless owner."""
+    """Nobody gets rights by default, neither from the server for PUBLIC nor from the defaults of a careless owner."""
     found = []
     async with three_roles(dsn) as roles, session(roles.dsn_of(roles.owner), roles.schema) as owner:
         await owner.execute("alter default privileges in schema asyncq grant select on tables to public")
@@ -159,8 +159,8 @@ async def test_what_is_new_is_refused_to_all_before_and_after_the_script(
     assert [WORKER, ENQUEUER, STRANGER] * 2 == found
 
 
-async def test_migrate_takes_from_public_what_the_server_gives_on_ours(dsn: str) -> None:
-    """New functions and types are open to everybody when they are created, tables if somebody has set defaults so."""
+async def test_migrate_revokes_the_servers_default_grants_to_public(dsn: str) -> None:
+    """New functions and types are open to PUBLIC; tables may be, by somebody's default privileges."""
     async with three_roles(dsn) as roles, session(roles.dsn_of(roles.owner), roles.schema) as owner:
         await owner.execute("""
             grant usage on schema asyncq to public;
@@ -174,7 +174,7 @@ async def test_migrate_takes_from_public_what_the_server_gives_on_ours(dsn: str)
     assert {"schema": "usage", "function theirs": "execute"} == left
 
 
-async def test_the_script_takes_back_what_is_not_listed(dsn: str) -> None:
+async def test_the_script_revokes_grants_that_are_not_listed(dsn: str) -> None:
     """An older release needed them, or somebody granted them in a hurry."""
     async with three_roles(dsn) as roles, session(roles.dsn_of(roles.owner), roles.schema) as owner:
         await owner.execute(f"""
@@ -190,7 +190,7 @@ async def test_the_script_takes_back_what_is_not_listed(dsn: str) -> None:
 
 
 async def test_a_role_that_is_missing_is_created_and_cannot_log_in(sql: Session, roles: Roles) -> None:
-    """A superuser may run the script where the roles are not there yet; names are quoted, whatever they are."""
+    """A superuser may run the script before the roles exist. Their names may need quotes."""
     worker, enqueuer = f'{roles.schema}; drop "it\'s" \\1', f":\"worker\" {roles.schema} :'enqueuer'"
     text = re.sub(r"^(begin|commit);$", "", script(roles.schema, worker=worker, enqueuer=enqueuer), flags=re.MULTILINE)
     await sql.connection.execute(text)
@@ -209,8 +209,8 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-async def test_the_script_refuses_what_would_leave_the_wrong_rights(roles: Roles, case: str) -> None:
-    """A grant by somebody else is a mere warning of the server's; the owner's rights would be taken from itself."""
+async def test_the_script_refuses_names_that_would_give_the_wrong_rights(roles: Roles, case: str) -> None:
+    """The server only warns of a grant by another role. The owner's rights would be revoked from itself."""
     by, worker, enqueuer, kind, said = REFUSALS[case]
     database = Database(roles.dsn_of(getattr(roles, by)), roles.schema)
     with pytest.raises(kind, match=said):
@@ -223,7 +223,7 @@ async def test_public_is_no_role_even_in_quotes(roles: Roles) -> None:
         await apply(Database(roles.dsn_of(roles.owner), roles.schema), worker=roles.worker, enqueuer="public")
 
 
-async def test_the_script_says_when_the_schema_is_not_there(dsn: str) -> None:
+async def test_the_script_reports_a_missing_schema(dsn: str) -> None:
     """Run before `asyncq migrate`, it creates no role either."""
     with pytest.raises(SchemaMissing, match="run `asyncq migrate --schema nowhere`"):
         await apply(Database(dsn, "nowhere"), worker="nobody_w", enqueuer="nobody_e")
@@ -233,7 +233,7 @@ async def test_the_script_says_when_the_schema_is_not_there(dsn: str) -> None:
 
 
 async def test_one_function_runs_with_the_rights_of_the_owner(sql: Session, roles: Roles) -> None:
-    """Each such function is a door: it belongs to the owner, and no caller says where it finds what it calls."""
+    """Such a function gives access: it belongs to the owner, and its callers cannot redirect its calls."""
     doors = await sql.rows("""
         select proname, pg_get_userbyid(proowner) as owner, proconfig
         from pg_catalog.pg_proc where pronamespace = 'asyncq'::regnamespace and prosecdef""")
@@ -242,7 +242,7 @@ async def test_one_function_runs_with_the_rights_of_the_owner(sql: Session, role
 
 
 def test_the_script_names_all_that_it_grants() -> None:
-    """A grant on all tables would give what nobody has thought of yet."""
+    """A grant on all tables would include future ones."""
     text = code(render((folder() / "roles.sql").read_text("utf-8"), "asyncq"))
 
     assert [] == re.findall(r"grant [^;]* on all [^;]*;", text)

@@ -1,4 +1,4 @@
-"""Rules of the house that only the catalogue can tell: names, overloads, privileges, the columns of the public view."""
+"""House rules that need the catalogue: names, overloads, privileges, the columns of the public view."""
 
 from asyncq.store.statements import folder
 from tests.support.session import Session
@@ -34,7 +34,7 @@ async def test_a_job_spec_keeps_its_attributes(sql: Session) -> None:
 
 
 async def test_each_function_has_one_overload(sql: Session) -> None:
-    """An old signature that stays beside a new one makes every call ambiguous."""
+    """A remaining old signature would make every call ambiguous."""
     overloads = await sql.values("""
         select proname from pg_catalog.pg_proc where pronamespace = 'asyncq'::regnamespace
         group by proname having count(*) > 1""")
@@ -57,7 +57,7 @@ async def test_every_constraint_and_index_has_a_name_of_ours(sql: Session) -> No
 
 
 async def test_public_has_no_privileges(sql: Session) -> None:
-    """The server gives EXECUTE on new functions to everybody."""
+    """The server grants EXECUTE on new functions to PUBLIC."""
     owned = await sql.values("""
         select 'schema' from pg_catalog.pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) as entry
         where oid = 'asyncq'::regnamespace and entry.grantee = 0
@@ -72,8 +72,8 @@ async def test_public_has_no_privileges(sql: Session) -> None:
     assert [] == owned
 
 
-async def test_a_stranger_cannot_add_a_job(sql: Session) -> None:
-    """The same, as a role sees it: not even the schema can be used."""
+async def test_a_role_without_rights_cannot_add_a_job(sql: Session) -> None:
+    """Such a role cannot even use the schema."""
     await sql.execute("create role asyncq_stranger")
     await sql.execute("set local role asyncq_stranger")
 
@@ -81,7 +81,7 @@ async def test_a_stranger_cannot_add_a_job(sql: Session) -> None:
 
 
 async def test_two_running_jobs_of_one_queue_cannot_be_stored(sql: Session) -> None:
-    """The second fence of serial queues: should the first one fail, the database refuses."""
+    """If the first fence of serial queues failed, the database would refuse."""
     await sql.execute("select asyncq.add_job('t', queue_name := 'q'), asyncq.add_job('t', queue_name := 'q')")
     error = await sql.refusal("update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1")
 

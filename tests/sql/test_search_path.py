@@ -1,4 +1,4 @@
-"""Nobody chooses what our functions call: look-alikes in a schema of the caller's search_path are never executed."""
+"""Callers cannot redirect calls of our functions: look-alikes in their search_path are never executed."""
 
 import json
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ from tests.support.seen import Seen
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
-# A schema that is named after the server's own is looked at first only for what the server has no exact match for.
+# A schema after the server's own is used only where the server has no exact match.
 USUAL = "{evil}, public"
 FIRST = "{evil}, pg_catalog"
 
@@ -40,7 +40,7 @@ async def roles(dsn: str) -> AsyncIterator[Roles]:
 
 @pytest.fixture(scope="module")
 async def evil(roles: Roles) -> AsyncIterator[str]:
-    """The name of the schema with the look-alikes."""
+    """Create the schema with the look-alikes; returns its name."""
     async with session(roles.dsn, roles.schema) as sql:
         yield await build(sql)
         await sql.connection.execute(f"set client_min_messages = warning; drop schema evil_{roles.schema} cascade")
@@ -99,7 +99,7 @@ async def test_no_lookalike_is_executed_by_a_function_that_others_call(
     errors = []
     async with misled(roles, getattr(roles, role), search_path.format(evil=evil)) as sql:
         for call in CALLS[role]:
-            # As a stranger's session would send it: nothing in the statement itself needs the search_path.
+            # Any session may send it: nothing in the statement itself needs the search_path.
             try:
                 await sql.execute(call.replace("count(*)", "ord"))
             except asyncpg.PostgresError as error:
@@ -207,9 +207,10 @@ INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
 }
 
 
-async def test_what_sessions_of_strangers_call_sets_its_search_path(roles: Roles) -> None:
-    """All that it calls in turn runs under the same one. A new function of this kind: `set search_path = pg_catalog,
-    pg_temp`.
+async def test_functions_that_any_session_calls_set_their_search_path(roles: Roles) -> None:
+    """Functions that other programs' sessions call set it; their callees inherit it.
+
+    A new function of this kind needs `set search_path = pg_catalog, pg_temp`.
     """
     async with session(roles.dsn, roles.schema) as sql:
         unset = await sql.values("""

@@ -29,7 +29,7 @@ async def schema(landlord: Landlord) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def bare(dsn: str) -> AsyncIterator[Session]:
-    """A session on a schema that is not installed; what becomes of it is dropped."""
+    """A session on a schema that is not installed; it is dropped afterwards."""
     async with session(dsn, f"t_{secrets.token_hex(6)}") as opened:
         yield opened
         await opened.execute("set client_min_messages = warning; drop schema if exists asyncq cascade")
@@ -49,7 +49,7 @@ def database(dsn: str, schema: str) -> Database:
 
 @pytest.fixture
 async def line(database: Database) -> AsyncIterator[ReconnectingConnection]:
-    """A line as the worker's reader has it; what waits for a lock fails after a while, instead of hanging."""
+    """A line like that of a worker's fetcher, with a lock timeout so that a test fails instead of hanging."""
     opened = ReconnectingConnection(database, "test", generic_plans=True, lock_timeout_s=5.0)
     yield opened
     await opened.close()
@@ -64,14 +64,14 @@ async def sql(kept_connections: KeptConnections, schema: str) -> AsyncIterator[S
 
 @pytest.fixture
 async def other(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
-    """A second session: somebody else."""
+    """A second session, for another caller."""
     async with kept_connections.session(schema) as opened:
         yield opened
 
 
 @pytest.fixture
 async def gate(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Gate]:
-    """Holds statements between their snapshot and their locks; see `Gate`."""
+    """Pauses statements between their snapshot and their locks; see `Gate`."""
     async with kept_connections.session(schema) as keeper, kept_connections.session(schema) as watcher:
         made = Gate(keeper, watcher)
         await made.build()
@@ -81,7 +81,7 @@ async def gate(kept_connections: KeptConnections, schema: str) -> AsyncIterator[
 
 @pytest.fixture
 async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
-    """A session whose fetches and successions can be held at the gate: they are planned already."""
+    """A session whose planned fetches and `claim_next` can be paused at the gate."""
     async with session(dsn, schema, **GATED) as opened:
         await fetched(opened, 0)
         await fetched(opened, 0)
@@ -91,7 +91,7 @@ async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
 
 @pytest.fixture
 async def guarded(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
-    """A session of which every statement can be held at the gate when it reads a job."""
+    """A session whose statements can be paused at the gate when they read a job."""
     role = f"guarded_{schema}"
     async with session(dsn, schema, **GATED) as opened:
         await opened.execute(f"create role {role}")

@@ -24,7 +24,7 @@ BULK = "asyncq._add_many_jobs("
 
 @pytest.fixture
 async def idle(dsn: str, schema: str) -> AsyncIterator[Session]:
-    """A worker's connection that listens; what it has claimed is left to nobody."""
+    """A worker's connection that listens; its claims end with the test's schema."""
     async with session(dsn, schema) as opened:
         yield opened
 
@@ -49,7 +49,7 @@ async def add(sql: Session, database: Database, hints: HandoffHints | None, spec
     return added.id
 
 
-async def test_a_plain_add_is_one_insert_while_nobody_opens_slots(
+async def test_a_plain_add_is_one_insert_while_no_worker_opens_slots(
     sql: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one of a task whose name is not stored is left to the function for many jobs."""
@@ -65,7 +65,7 @@ async def test_a_plain_add_is_one_insert_while_nobody_opens_slots(
 async def test_an_add_that_meets_a_slot_takes_it_and_the_next_one_fills_at_once(
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once it finds none that stands, it is inserted, and those after it do not look for a while."""
+    """After an add that finds no open slot, the next ones are inserted without a check for a while."""
     monkeypatch.setattr(adding, "LOOK_S", 60.0)
     hints = HandoffHints()
     worker = await open_slot(idle, FIRST)
@@ -79,10 +79,10 @@ async def test_an_add_that_meets_a_slot_takes_it_and_the_next_one_fills_at_once(
 
 
 @pytest.mark.parametrize("payload", ["x" * 999, "é" * 500], ids=["large", "large in bytes"])
-async def test_what_no_batch_has_room_for_is_inserted(
+async def test_a_job_that_fits_no_batch_is_inserted(
     sql: Session, idle: Session, database: Database, sent: list[str], payload: str
 ) -> None:
-    """By the statement that looks for a slot, without a second one."""
+    """The statement that checks for a slot inserts it, without a second one."""
     await open_slot(idle, FIRST)
     await add(sql, database, HandoffHints(), JobSpec(task="t", payload=json.dumps(payload, ensure_ascii=False)))
 
@@ -90,8 +90,8 @@ async def test_what_no_batch_has_room_for_is_inserted(
     assert [None] == await holders(sql)
 
 
-async def test_of_many_adds_at_the_same_time_one_looks_for_a_slot_or_fills_one() -> None:
-    """Each slot is for one job: others would ask in vain, in a burst over as many connections as there are."""
+async def test_of_many_adds_at_the_same_time_only_one_checks_for_a_slot_or_fills_one() -> None:
+    """Each slot takes one job, so other adds of a burst would find none."""
     hints = HandoffHints()
     first = [hints.next_step("t") for _ in range(3)]
     hints.filled("t")
@@ -104,10 +104,10 @@ async def test_of_many_adds_at_the_same_time_one_looks_for_a_slot_or_fills_one()
 
 
 @pytest.mark.parametrize("option", [{"queue": "q"}, {"run_at": MOMENT}, {"flags": ("f",)}, {"meta": "{}"}], ids=str)
-async def test_what_is_not_plain_is_added_by_the_function_whatever_slots_are_open(
+async def test_a_job_that_is_not_plain_is_added_by_the_function_even_if_slots_are_open(
     sql: Session, idle: Session, database: Database, sent: list[str], option: dict[str, Any]
 ) -> None:
-    """A queue may be busy, a flag forbidden, an earlier job be first."""
+    """Its queue may be busy, its flag forbidden, or an earlier job first."""
     await open_slot(idle, FIRST)
     await add(sql, database, HandoffHints(), JobSpec(task="t", **option))
 
@@ -115,10 +115,10 @@ async def test_what_is_not_plain_is_added_by_the_function_whatever_slots_are_ope
     assert [None] == await holders(sql)
 
 
-async def test_once_nobody_opens_slots_any_more_an_add_is_one_insert_again(
+async def test_once_no_worker_opens_slots_any_more_an_add_is_one_insert_again(
     dsn: str, sql: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the worker was killed: its lock ends with its connection."""
+    """This holds even if the worker was killed, since its lock ends with its connection."""
     monkeypatch.setattr(adding, "LOOK_S", 60.0)
     hints = HandoffHints()
     async with session(dsn, sql.schema) as idle:
@@ -130,10 +130,10 @@ async def test_once_nobody_opens_slots_any_more_an_add_is_one_insert_again(
     assert [INSERT, FILL, FILL, INSERT, INSERT] == sent
 
 
-async def test_while_slots_are_for_other_tasks_an_add_does_not_look_for_one_each_time(
+async def test_while_slots_are_for_other_tasks_an_add_does_not_check_each_time(
     sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks again after a moment, and takes the slot that has come."""
+    """It checks again after a moment, and takes the new slot."""
     monkeypatch.setattr(adding, "LOOK_S", 0.2)
     hints = HandoffHints()
     worker = await open_slot(idle, FIRST, task="u")
@@ -151,15 +151,15 @@ async def test_while_slots_are_for_other_tasks_an_add_does_not_look_for_one_each
 
 
 async def open_again(sql: Session, worker: int) -> None:
-    """The worker has heard that its first slot was filled, and opens the next."""
+    """Open the worker's next slot, after it received the claim of the first one."""
     ((is_made,),) = await sql.run("open_slot", worker, FIRST + 1, FIRST, "{1}", "{1}", CHANNEL, not HOLD)
     assert is_made
 
 
-async def test_where_statements_are_not_kept_or_a_transaction_may_last_the_function_adds(
+async def test_without_prepared_statements_or_in_a_transaction_the_function_adds(
     sql: Session, idle: Session, database: Database, sent: list[str]
 ) -> None:
-    """To plan the insert for each add would take longer; and a worker would wait for the end of the transaction."""
+    """Planning the insert for each add would take longer, and a worker would wait for the end of the transaction."""
     await open_slot(idle, FIRST)
     await add(sql, database, None)
 

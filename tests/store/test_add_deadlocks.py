@@ -22,7 +22,7 @@ THOROUGH = True
 SUBJECTS = [f"s{i}" for i in range(30)]
 DEADLOCKS = "select deadlocks from pg_catalog.pg_stat_database where datname = current_database()"
 
-# What time does; it locks nothing that it has to wait for, as no statement of time's own would.
+# Simulated passage of time: it skips locked rows, so that it causes no deadlock itself.
 OUTDATE = """
 update asyncq._requests set keep_until = '-infinity'
 where key = any(array(select key from asyncq._requests where key like '%1' for update skip locked))
@@ -152,7 +152,7 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
 
 @pytest.fixture
 async def counted(sql: Session) -> AsyncIterator[Session]:
-    """A session of which the server counted no deadlock at the end; a deadlock fails the call that it hits, too."""
+    """A session of a database in which no deadlock may be counted. A deadlock also fails the call that it hits."""
     before = await sql.value(DEADLOCKS)
     yield sql
     await sql.rows("select pg_catalog.pg_stat_clear_snapshot()")
@@ -209,7 +209,7 @@ def worker(number: int, rounds: int) -> Work:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 async def test_batches_of_the_same_keys_in_opposite_orders(dsn: str, counted: Session, kind: Kind) -> None:
-    """graphile-worker: seven transactions a second, the others 40P01."""
+    """In graphile-worker seven transactions a second succeed, the others get 40P01."""
     await at_once(dsn, counted.schema, *(adder(kind, kind.alike, seed, kind.rounds[0]) for seed in range(4)))
 
     assert await counted.value(kind.finds)

@@ -1,4 +1,4 @@
-"""`client.admin`: each call on the client's pool and on the caller's connection, whatever codecs that has."""
+"""`client.admin`: each call on the client's pool and on the caller's connection, with any codecs."""
 
 import json
 import tracemalloc
@@ -48,7 +48,7 @@ ACTS = ("complete_jobs", "discard_jobs", "reschedule_jobs", "retry_jobs")
 
 @pytest.mark.parametrize("name", ACTS)
 async def test_an_act_returns_the_jobs_that_it_changed(client: Client, sql: Session, name: str) -> None:
-    """As `get_job` does, with payload and meta; in the order of their ids."""
+    """The jobs are those of `get_job`, with payload and meta, ordered by id."""
     ids = [(await hold(sql, "retryable", key=key))["id"] for key in "ab"]
     before = [await client.get_job(job) for job in ids]
     jobs = await act(client, name, [ids[1], 0, ids[0]])
@@ -114,7 +114,7 @@ async def test_none_and_zero_are_different_things(client: Client, sql: Session) 
 
 
 async def test_a_time_is_kept_to_the_microsecond(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
-    """Also through a connection with another zone and codecs of its own."""
+    """A connection with another zone and its own codecs keeps it too."""
     job = (await hold(sql, "scheduled"))["id"]
     run_at = RUN_AT.replace(microsecond=1)
     (changed,) = await client.admin.reschedule_jobs([job], run_at=run_at, connection=odd, autocommit=True)
@@ -123,7 +123,7 @@ async def test_a_time_is_kept_to_the_microsecond(client: Client, sql: Session, o
 
 
 async def test_a_value_out_of_range_is_refused_before_any_round_trip() -> None:
-    """With the code of the SQL function; this client is not even open."""
+    """It has the code of the SQL function. The client need not be open."""
     client = Client("postgresql://nowhere.invalid/")
     with pytest.raises(InvalidJob) as caught:
         await client.admin.reschedule_jobs([1], max_attempts=0)
@@ -135,7 +135,7 @@ async def test_a_value_out_of_range_is_refused_before_any_round_trip() -> None:
     ("given", "expected"), [((), "Manually marked as failed"), ((None,), "Manually marked as failed"), (("",), "")]
 )
 async def test_the_error_of_a_failed_job_is_given(client: Client, sql: Session, given: Any, expected: str) -> None:
-    """None is the default, an empty text is a text."""
+    """None means the default; an empty text is a text."""
     job = await add(sql)
     (failed,) = await client.admin.discard_jobs([job], *given)
 
@@ -145,7 +145,7 @@ async def test_the_error_of_a_failed_job_is_given(client: Client, sql: Session, 
 async def test_jobs_are_cancelled_in_the_callers_transaction(
     client: Client, sql: Session, odd: asyncpg.Connection
 ) -> None:
-    """They come back as they were."""
+    """They are returned as they were before."""
     job = (await hold(sql, "retryable"))["id"]
     before = await client.get_job(job)
     transaction = odd.transaction()
@@ -159,7 +159,7 @@ async def test_jobs_are_cancelled_in_the_callers_transaction(
 
 
 async def test_a_job_is_found_and_removed_by_its_key(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
-    """Once; then nobody has it."""
+    """The second call finds no job with the key."""
     job = (await hold(sql, "retryable"))["id"]
     found = await client.admin.get_job_by_key(KEY)
     removed = await client.admin.remove_job(KEY, connection=odd, autocommit=True)
@@ -168,8 +168,8 @@ async def test_a_job_is_found_and_removed_by_its_key(client: Client, sql: Sessio
     assert (None, None) == (await client.admin.remove_job(KEY), await client.admin.get_job_by_key(KEY))
 
 
-async def test_a_running_job_whose_key_is_removed_comes_back_locked(client: Client, sql: Session) -> None:
-    """So that the caller sees that it goes on."""
+async def test_a_running_job_whose_key_is_removed_is_returned_as_locked(client: Client, sql: Session) -> None:
+    """The caller then knows that it continues."""
     await hold(sql, "active")
     removed = await client.admin.remove_job(KEY)
 
@@ -191,7 +191,7 @@ async def test_workers_are_named_by_numbers_or_texts(client: Client, sql: Sessio
 
 
 async def test_a_list_is_read_page_by_page(client: Client, sql: Session) -> None:
-    """With any filter."""
+    """It may have any filter."""
     ids = [await add(sql, "a" if number % 2 else "b", queue="q", flags=["f"]) for number in range(6)]
     first = await client.admin.list_jobs(task="a", queue="q", flag="f", state="available", limit=2)
     second = await client.admin.list_jobs(task="a", limit=2, after=first[-1].id)
@@ -201,8 +201,8 @@ async def test_a_list_is_read_page_by_page(client: Client, sql: Session) -> None
     assert [] == await client.admin.list_jobs(state="discarded")
 
 
-async def test_all_jobs_are_gone_through_page_by_page(client: Client, sql: Session) -> None:
-    """Each once, also where the last page is full; what comes meanwhile comes too, what goes does not."""
+async def test_all_jobs_are_iterated_page_by_page(client: Client, sql: Session) -> None:
+    """Each job is returned once, even if the last page is full. Jobs that are added meanwhile are included."""
     ids = [await add(sql, "a" if number % 2 else "b") for number in range(6)]
     found: list[int] = []
     async for job in client.admin.iter_jobs(page=2):
@@ -216,13 +216,13 @@ async def test_all_jobs_are_gone_through_page_by_page(client: Client, sql: Sessi
 
 
 async def test_a_page_that_is_too_large_is_refused_by_its_name(client: Client) -> None:
-    """Who iterates has given no `limit`."""
+    """Iterators take no `limit`."""
     with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
         _ = [job async for job in client.admin.iter_jobs(page=5000)]
 
 
 async def test_the_clock_is_the_servers(client: Client, sql: Session) -> None:
-    """In UTC, like all moments that we return."""
+    """It is in UTC, like all returned times."""
     before = await sql.value("select clock_timestamp()")
     now = await client.admin.now()
 
@@ -245,14 +245,14 @@ async def test_going_through_many_jobs_holds_a_page_of_them_and_no_connection(cl
 
 
 @pytest.mark.parametrize("given", [{"state": "failed"}, {"limit": 0}, {"after": -1}])
-async def test_a_page_that_cannot_be_is_refused(client: Client, given: dict[str, Any]) -> None:
+async def test_an_invalid_page_is_refused(client: Client, given: dict[str, Any]) -> None:
     """A misspelt state must not look like an empty list."""
     with pytest.raises(InvalidJob):
         await client.admin.list_jobs(**given)
 
 
 async def test_jobs_are_counted_by_their_states(client: Client, sql: Session) -> None:
-    """A small table exactly."""
+    """A small table is counted exactly."""
     for key, state in enumerate(["scheduled", "active", "discarded", "discarded"]):
         await hold(sql, state, key=str(key))
 
@@ -260,8 +260,8 @@ async def test_jobs_are_counted_by_their_states(client: Client, sql: Session) ->
     assert Counts(scheduled=1, active=1, discarded=2) == await client.admin.counts(exact=True)
 
 
-async def test_an_explanation_says_whether_the_job_is_runnable(client: Client, sql: Session) -> None:
-    """And why not."""
+async def test_an_explanation_tells_whether_the_job_is_runnable(client: Client, sql: Session) -> None:
+    """The reasons are included."""
     job = await add(sql)
     before = await client.admin.explain(job)
     await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
@@ -273,8 +273,8 @@ async def test_an_explanation_says_whether_the_job_is_runnable(client: Client, s
         await client.admin.explain(job + 1)
 
 
-async def test_a_name_that_nothing_uses_goes_by_one_cleanup(client: Client, sql: Session) -> None:
-    """The client calls twice: what the first call marks is committed before the second."""
+async def test_one_cleanup_removes_an_unused_name(client: Client, sql: Session) -> None:
+    """The client calls it twice, and commits the marks of the first call before the second."""
     await sql.execute("select asyncq._task_ids('{a,b}')")
     removed = 0
     for _ in range(20):
@@ -286,8 +286,8 @@ async def test_a_name_that_nothing_uses_goes_by_one_cleanup(client: Client, sql:
     assert (1, ["b"]) == (removed, await sql.values("select identifier from asyncq._tasks"))
 
 
-async def test_a_cleanup_says_what_it_did(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
-    """By default what nobody could miss."""
+async def test_a_cleanup_reports_its_results(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
+    """The default removes only unused names."""
     await hold(sql, "discarded")
 
     assert {"GC_JOB_QUEUES": 0, "GC_TASK_IDENTIFIERS": 0} == await client.admin.cleanup()
@@ -299,7 +299,7 @@ async def test_a_cleanup_says_what_it_did(client: Client, sql: Session, odd: asy
 
 
 async def test_an_old_snapshot_is_refused_with_a_code(client: Client, sql: Session, odd: asyncpg.Connection) -> None:
-    """The caller begins again."""
+    """The caller has to repeat the transaction."""
     job = await add(sql)
     transaction = odd.transaction(isolation="repeatable_read")
     await transaction.start()
@@ -315,14 +315,14 @@ async def test_an_old_snapshot_is_refused_with_a_code(client: Client, sql: Sessi
 async def test_a_transaction_that_takes_no_writes_is_named(
     client: Client, sql: Session, db: asyncpg.Connection
 ) -> None:
-    """As with an add."""
+    """Adds raise the same error."""
     job = await add(sql)
     with pytest.raises(TransactionUnusable):
         async with db.transaction(readonly=True):
             await client.admin.retry_jobs([job], connection=db)
 
 
-async def test_what_is_no_connection_is_refused(client: Client) -> None:
-    """A pool, say: before it fails obscurely."""
+async def test_an_object_that_is_no_connection_is_refused(client: Client) -> None:
+    """A pool, for example, would fail later with an obscure error."""
     with pytest.raises(TypeError, match="connection must be an asyncpg connection"):
         await client.admin.retry_jobs([1], connection="postgresql://")  # type: ignore[arg-type]

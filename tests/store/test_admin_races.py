@@ -1,8 +1,7 @@
-"""An administrator's call comes while something else is being done to its job: it is judged as it is then.
+"""An administrator's call arrives during another change of its job, and applies to the later state.
 
-Each act stands open on the very row when the call comes; then it commits or rolls back. At READ COMMITTED the outcome
-is that of the two one after the other; at the other levels the loser gets 40001 and has changed nothing. A job that
-runs is never touched, at any level.
+The change holds the row until it commits or rolls back. At READ COMMITTED the result is that of one after the other. At
+the other levels the loser gets 40001 and has changed nothing. A running job is never touched.
 """
 
 from collections.abc import Awaitable, Callable
@@ -80,7 +79,7 @@ class Caller:
         self.refusals: list[str] = []
 
     async def call(self, statement: str, argument: Any) -> None:
-        """Call, and note what came."""
+        """Call, and record the result."""
         try:
             async with self._sql.connection.transaction(isolation=self._level):
                 self.touched = await self._sql.values(statement, argument)
@@ -91,10 +90,10 @@ class Caller:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("call", CALLS)
-async def test_a_call_comes_after_what_is_being_done_to_its_job(
+async def test_a_call_waits_for_the_change_of_its_job(
     sql: Session, other: Session, call: str, act: str, level: str
 ) -> None:
-    """However that ends: what waits then is changed, what runs then is left alone."""
+    """If the change commits or rolls back, a waiting job is changed then, and a running one left alone."""
     do, before, after = ACTS[act]
     for ends in ("commit", "rollback"):
         job, claims = await prepare(sql, runs=before)
@@ -134,7 +133,7 @@ async def test_an_old_snapshot_decides_nothing(sql: Session, other: Session, act
 async def test_a_job_that_was_taken_after_the_snapshot_is_left_alone(
     gate: Gate, guarded: Session, other: Session, call: str
 ) -> None:
-    """At READ COMMITTED too a statement has a snapshot: the lock shows the row as it is."""
+    """Even at READ COMMITTED a statement has a snapshot; the lock shows the current row."""
     job = await add(other)
     await other.rows("update asyncq._jobs set attempts = 1")
     await guarded.rows(CALLS[call], [0])
@@ -148,8 +147,8 @@ UNLOCK = "select id from asyncq.force_unlock_workers($1)"
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ["a completion", "a failure", "a return", "a rescue"])
-async def test_a_forced_unlock_comes_after_a_settlement(sql: Session, other: Session, act: str, level: str) -> None:
-    """A claim that is being settled is gone then; if that rolls back, it is dropped."""
+async def test_a_forced_unlock_waits_for_a_settlement(sql: Session, other: Session, act: str, level: str) -> None:
+    """A claim that is being settled is gone then. If the settlement rolls back, the claim is dropped."""
     do, _, _ = ACTS[act]
     for ends in ("commit", "rollback"):
         job, claims = await prepare(sql, runs=True)
@@ -168,8 +167,8 @@ async def test_a_forced_unlock_comes_after_a_settlement(sql: Session, other: Ses
         assert [] == await sql.values("select id from asyncq._jobs where locked_by is not null")
 
 
-async def test_a_claim_that_comes_after_a_forced_unlock_holds(sql: Session, other: Session) -> None:
-    """The job may go to the very worker whose claims were dropped, which lives after all."""
+async def test_a_claim_after_a_forced_unlock_holds(sql: Session, other: Session) -> None:
+    """A live worker whose claims were dropped may claim the job again."""
     job, _ = await prepare(sql, runs=True)
     async with other.connection.transaction():
         await other.rows(UNLOCK, ["1"])
@@ -183,7 +182,7 @@ async def test_a_claim_that_comes_after_a_forced_unlock_holds(sql: Session, othe
 async def test_a_queue_that_is_taken_during_a_forced_unlock_stays_locked(
     gate: Gate, guarded: Session, other: Session
 ) -> None:
-    """Its claim is not among those that are dropped, although it is of the same worker."""
+    """Its claim is newer than those that are dropped, though it belongs to the same worker."""
     await add(other, queue="q")
     await fetch(other)
     await guarded.rows(UNLOCK, ["70"])
@@ -195,7 +194,7 @@ async def test_a_queue_that_is_taken_during_a_forced_unlock_stays_locked(
 
 
 async def test_calls_with_the_same_ids_in_other_orders_do_not_deadlock(sql: Session, other: Session) -> None:
-    """Rows are locked in the order of their ids, whatever the order of the arguments."""
+    """Rows are locked in the order of their ids, not of the arguments."""
     ids = [await add(sql) for _ in range(50)]
     touched: list[int] = []
 
@@ -212,8 +211,8 @@ async def test_calls_with_the_same_ids_in_other_orders_do_not_deadlock(sql: Sess
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_a_cleanup_leaves_alone_what_is_being_retried(sql: Session, other: Session, level: str) -> None:
-    """It does not wait for it, either."""
+async def test_a_cleanup_leaves_a_job_alone_that_is_being_retried(sql: Session, other: Session, level: str) -> None:
+    """The cleanup does not wait for it, either."""
     job, _ = await prepare(sql, runs=False)
     await sql.rows("update asyncq._jobs set attempts = 25")
     caller = Caller(other, level)

@@ -1,6 +1,6 @@
-"""A batch while somebody else wants its jobs: each meeting by its own forced interleaving.
+"""A batch while other statements need its jobs: each race by its own forced interleaving.
 
-What a cancel meets is in test_cancel_races.py, what a fetch meets in test_fetch_races.py.
+test_cancel_races.py has the races of cancellations, test_fetch_races.py those of fetches.
 """
 
 import anyio
@@ -23,8 +23,8 @@ create policy gate on asyncq._batches using (asyncq.passes());
 BATCHES = "select count(*) from asyncq._batches"
 
 
-async def test_a_settlement_passes_by_a_batch_that_is_being_split(sql: Session, other: Session) -> None:
-    """It waits for nobody, says that the claims stand, and finds the rows the next time."""
+async def test_a_settlement_skips_a_batch_that_is_being_split(sql: Session, other: Session) -> None:
+    """It waits for nobody, reports that the claims still exist, and settles the rows the next time."""
     await add_many(sql, 3)
     claims = await fetch(sql, form="batched")
     ids = [claim["id"] for claim in claims]
@@ -38,8 +38,8 @@ async def test_a_settlement_passes_by_a_batch_that_is_being_split(sql: Session, 
     assert ([], [], 0) == (await still_held(sql, claims), await claimed(sql), await sql.value(BATCHES))
 
 
-async def test_who_splits_a_batch_while_it_is_settled_waits_and_gets_what_is_left(sql: Session, other: Session) -> None:
-    """What has just ended must not come back as a row."""
+async def test_a_split_waits_for_the_settlement_of_its_batch_and_gets_the_rest(sql: Session, other: Session) -> None:
+    """Jobs that have just ended must not become rows."""
     await add_many(sql, 3)
     claims = await fetch(sql, form="batched")
     answers: list[list[int]] = []
@@ -59,7 +59,7 @@ async def test_who_splits_a_batch_while_it_is_settled_waits_and_gets_what_is_lef
 async def test_a_settlement_whose_batch_is_split_after_its_snapshot_writes_nothing_twice(
     gate: Gate, guarded: Session, other: Session
 ) -> None:
-    """It sees the batch, and no rows; as it comes to lock it, there are rows, and no batch: the next try finds them."""
+    """Its snapshot shows the batch and no rows. When it locks, there are rows and no batch; the next try finds them."""
     await add_many(other, 3)
     await add(other)
     claims = await fetch(other, 3, form="batched")
@@ -77,10 +77,10 @@ async def test_a_settlement_whose_batch_is_split_after_its_snapshot_writes_nothi
 
 
 @pytest.mark.parametrize("others", [1, 3], ids=["some are left", "none is left"])
-async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that_it_wrote_nothing(
+async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_reports_that_it_wrote_nothing(
     gate: Gate, guarded: Session, other: Session, others: int
 ) -> None:
-    """An earlier one, of which nobody knew any more, was committed at last: the batch is in another place now."""
+    """An earlier settlement, given up by its worker, was committed late and moved the row of the batch."""
     await add_many(other, 4)
     claims = await fetch(other, form="batched")
     await other.execute(GUARD)
@@ -95,7 +95,7 @@ async def test_a_settlement_whose_batch_was_settled_after_its_snapshot_says_that
 
 
 @pytest.mark.parametrize("has_slot", [True, False], ids=["slot", "no slot"])
-async def test_a_rescue_passes_by_a_batch_that_somebody_holds(sql: Session, other: Session, has_slot: bool) -> None:
+async def test_a_rescue_skips_a_locked_batch(sql: Session, other: Session, has_slot: bool) -> None:
     """Its worker's row stays, so that the next rescue finds it, whether an earlier one took its slot's or not."""
     dead = await register(sql, silent_s=31.0)
     if not has_slot:
@@ -123,7 +123,7 @@ async def test_a_batch_of_a_worker_that_has_no_row_is_found_by_a_thorough_rescue
 
 
 async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: Session) -> None:
-    """A thorough rescue frees queues of which no job runs: these have no row of a job."""
+    """A thorough rescue frees queues without a running job, and jobs of batches have no row."""
     worker = await register(sql)
     await add(sql, queue="q")
     await add(sql, queue="r")
@@ -135,10 +135,8 @@ async def test_the_queues_of_batches_stay_locked_while_their_worker_lives(sql: S
     assert [] == await sql.rows("select law from asyncq.violations()")
 
 
-async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_worker_has_died(
-    sql: Session, other: Session
-) -> None:
-    """Its jobs may be settled at this moment: the next rescue finds both."""
+async def test_the_queues_of_a_locked_batch_stay_locked_after_its_worker_has_died(sql: Session, other: Session) -> None:
+    """Its jobs may be settled at this moment. The next rescue finds both."""
     dead = await register(sql, silent_s=31.0)
     await add(sql, queue="q")
     await fetch(sql, worker=dead, form="batched")
@@ -151,7 +149,7 @@ async def test_the_queues_of_a_batch_that_somebody_holds_stay_locked_after_its_w
 
 
 async def test_force_unlock_returns_batches_and_waits_for_one_that_is_settled(sql: Session, other: Session) -> None:
-    """What ends at this moment has ended; the rest can be fetched again."""
+    """Jobs that end at this moment stay ended; the others can be fetched again."""
     worker = await register(sql)
     await add_many(sql, 3)
     claims = await fetch(sql, worker=worker, form="batched")
@@ -172,7 +170,7 @@ async def test_force_unlock_returns_batches_and_waits_for_one_that_is_settled(sq
 async def test_a_cancel_and_a_force_unlock_of_the_same_claims_do_not_deadlock(
     dsn: str, sql: Session, other: Session
 ) -> None:
-    """Both lock batches first, then rows: a cancel that held a row while it waits for a batch would be waited for."""
+    """Both lock batches first, then rows. A cancel that locked a row before a batch could deadlock."""
     worker = await register(sql)
     await add_many(sql, 4)
     claims = await fetch(sql, 3, worker=worker, form="batched")
@@ -201,10 +199,10 @@ async def test_a_cancel_and_a_force_unlock_of_the_same_claims_do_not_deadlock(
 @pytest.mark.parametrize(
     "act", ["complete_jobs($1)", "permanently_fail_jobs($1)", "reschedule_jobs($1, now())", "retry_jobs($1)"]
 )
-async def test_a_call_leaves_alone_what_ran_in_a_batch_when_it_came(
+async def test_a_call_leaves_alone_jobs_that_ran_in_a_batch_when_it_began(
     dsn: str, sql: Session, other: Session, act: str
 ) -> None:
-    """Its row, which comes back while the call waits for another job, is not one that the call has locked."""
+    """Its batch is split while the call waits for another job, so the call has not locked that new row."""
     await add(sql, queue="q")
     await sql.rows("select id from asyncq.add_job('t')")
     await sql.execute("update asyncq._jobs set attempts = 1 where id = 2")
@@ -244,8 +242,8 @@ async def test_an_old_snapshot_of_a_batch_judges_nothing(sql: Session, other: Se
     assert "40001" == refusal.sqlstate
 
 
-async def test_a_job_of_a_batch_that_blocks_its_worker_says_so_in_its_row(sql: Session) -> None:
-    """For who finds it after the worker is gone."""
+async def test_a_job_of_a_batch_that_blocks_its_worker_has_the_reason_in_its_row(sql: Session) -> None:
+    """The row keeps the reason after the worker's death."""
     await add_many(sql, 2)
     claims = await fetch(sql, form="batched")
     (noted,) = await sql.run("note_block", 1, claims[0]["id"], claims[0]["lock_token"], "LoopBlocked: ...")
@@ -257,7 +255,7 @@ async def test_a_job_of_a_batch_that_blocks_its_worker_says_so_in_its_row(sql: S
 async def test_two_rescues_at_once_return_a_batch_once(
     gate: Gate, guarded: Session, sql: Session, other: Session
 ) -> None:
-    """The second one has seen the batch, and comes to lock it when it is gone."""
+    """The second one has read the batch, but it is gone when it locks."""
     await add_many(sql, 2)
     await add(sql)
     await fetch(sql, 2, worker=77, form="batched")
@@ -270,7 +268,7 @@ async def test_two_rescues_at_once_return_a_batch_once(
 
 
 async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) -> None:
-    """It was taken for dead; its jobs run elsewhere by now, claimed one by one or in a batch."""
+    """The worker was declared dead. Its jobs run elsewhere, claimed in rows or in a batch."""
     await add_many(sql, 4)
     lost = await fetch(sql, worker=77, form="batched")
     await sql.rows(RESCUE_ALL)
@@ -288,7 +286,7 @@ async def test_a_worker_that_lost_its_batch_settles_nothing_of_it(sql: Session) 
 
 
 async def test_the_batch_of_a_fetch_whose_answer_was_lost_is_returned(sql: Session) -> None:
-    """By its token; the worker's other batches stay."""
+    """It is found by its token; the worker's other batches stay."""
     await add_many(sql, 4)
     mine, lost = await fetch(sql, 2, form="batched"), await fetch(sql, 2, form="batched")
     returned = await sql.run("return_lost", 1, [lost[0]["lock_token"]])
@@ -299,7 +297,7 @@ async def test_the_batch_of_a_fetch_whose_answer_was_lost_is_returned(sql: Sessi
 
 
 async def test_a_settlement_that_is_sent_twice_ends_no_other_job(sql: Session) -> None:
-    """Its answer was lost: each bit is closed once, and the batch goes with the last one."""
+    """Its answer was lost. Each bit is cleared once, and the batch is deleted with the last one."""
     await add_many(sql, 5)
     claims = await fetch(sql, form="batched")
     ids = [claim["id"] for claim in claims]
@@ -312,8 +310,8 @@ async def test_a_settlement_that_is_sent_twice_ends_no_other_job(sql: Session) -
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "another fetch", "a job of another batch"])
-async def test_nobody_closes_a_claim_of_another(sql: Session, stranger: str) -> None:
-    """The fence of a batch is that of a row."""
+async def test_a_batched_claim_of_another_worker_is_not_closed(sql: Session, stranger: str) -> None:
+    """Worker and token are compared as for rows."""
     await add_many(sql, 4)
     claims, others = await fetch(sql, 2, worker=7, form="batched"), await fetch(sql, 2, worker=7, form="batched")
     if stranger == "another worker":
@@ -329,7 +327,7 @@ async def test_nobody_closes_a_claim_of_another(sql: Session, stranger: str) -> 
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_one_snapshot_shows_each_job_once(sql: Session, other: Session, level: str) -> None:
-    """While it goes from its row to a batch, back, and to its end."""
+    """The job moves from its row to a batch, back, and to its end."""
     await add_many(sql, 3)
     acts = [lambda: fetch(sql, form="batched"), lambda: sql.rows(SPLIT), lambda: sql.rows("delete from asyncq._jobs")]
     ids = await sql.value("select array_agg(id order by id) from asyncq._jobs")

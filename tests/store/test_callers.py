@@ -77,7 +77,7 @@ async def test_a_change_in_a_transaction_or_with_autocommit_is_made(
 
 @pytest.mark.parametrize("name", CHANGES)
 async def test_autocommit_without_a_connection_is_refused(stocked: Client, name: str) -> None:
-    """The client's own connections commit each call anyway: the caller forgot the connection."""
+    """The client's own connections commit each call anyway, so the caller forgot the connection."""
     with pytest.raises(ConfigurationError, match="autocommit=True needs connection="):
         await CHANGES[name](stocked, {"autocommit": True})
     with pytest.raises(ConfigurationError, match="autocommit must be True or False, got 1"):
@@ -90,7 +90,7 @@ async def test_reads_need_no_transaction(stocked: Client, db: asyncpg.Connection
 
 
 async def test_a_transaction_that_begins_with_the_first_statement_is_one_from_then_on(client: Client, dsn: str) -> None:
-    """As SQLAlchemy does it: its session has a connection before it has a transaction. A pool's proxy is as good."""
+    """A session of SQLAlchemy has a connection before it has a transaction. A pool's proxy works too."""
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as borrowed:
         with pytest.raises(TransactionUnusable, match="SQLAlchemy opens one with the first statement"):
             await client.add_job(nothing, connection=borrowed)

@@ -1,7 +1,7 @@
-"""A cancel comes while something else is being done to the job: it waits, and judges the job as it is then.
+"""A cancellation waits for another change of its job, and applies to the later state.
 
-Each act stands open on the very row; then it commits or rolls back. At READ COMMITTED the outcome is that of the two
-one after the other; at the other levels the cancel may get 40001, and has done nothing.
+The change holds the row until it commits or rolls back. At READ COMMITTED the result is that of one after the other. At
+the other levels the cancellation may get 40001, and has done nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -95,10 +95,10 @@ async def schema(kept_connections: KeptConnections, shared: str) -> str:
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ACTS)
-async def test_a_cancel_comes_after_what_is_being_done_to_the_job(
+async def test_a_cancel_waits_for_the_change_of_the_job(
     sql: Session, other: Session, act: str, level: str, ends: str, form: str
 ) -> None:
-    """A job that is being taken is cancelled as a running one, one that is being settled as what it becomes."""
+    """A job that is being claimed is cancelled as a running one; one that is being settled by its new state."""
     do, before, after, last = ACTS[act]
     job = await add(sql, queue=None if form == "batched" or do is _fetch_batch else "q")
     claims = await fetch(sql, form=form) if before == "active" else []
@@ -146,10 +146,8 @@ async def test_an_old_snapshot_cancels_nothing(sql: Session, other: Session, act
 
 
 @pytest.mark.parametrize("done", [True, False])
-async def test_a_settlement_that_comes_while_a_cancel_stands_open_is_made_after_it(
-    sql: Session, other: Session, done: bool
-) -> None:
-    """It waits for nobody: it finds nothing to write, comes again later, and the job ends as cancelled."""
+async def test_a_settlement_during_an_open_cancel_is_made_after_it(sql: Session, other: Session, done: bool) -> None:
+    """It waits for nobody: it writes nothing, is repeated later, and the job ends as cancelled."""
     job = await add(sql, queue="q")
     await keep(sql, job)
     claims = await fetch(sql)
@@ -163,10 +161,10 @@ async def test_a_settlement_that_comes_while_a_cancel_stands_open_is_made_after_
 
 
 @pytest.mark.parametrize("mark", [CANCEL, ASK_AGAIN], ids=["cancelled", "asked again"])
-async def test_a_mark_that_comes_while_a_good_end_is_written_is_heeded(
+async def test_a_mark_that_is_set_while_a_good_end_is_written_counts(
     gate: Gate, guarded: Session, other: Session, mark: str
 ) -> None:
-    """The settlement has seen the row without it: that it has none is checked again when the row is locked."""
+    """The settlement's snapshot lacks the mark, but the locked row has it."""
     job = await add(other)
     claims = await fetch(other)
     await complete(guarded, [{**claims[0], "lock_token": 99}])
@@ -177,10 +175,10 @@ async def test_a_mark_that_comes_while_a_good_end_is_written_is_heeded(
 
 @pytest.mark.parametrize("done", [True, False])
 @pytest.mark.parametrize(("mark", "ending"), [(CANCEL, "cancelled"), (ASK_AGAIN, "rerun")])
-async def test_a_mark_that_comes_while_the_rest_is_written_is_heeded(
+async def test_a_mark_that_is_set_during_the_settlement_counts(
     gate: Gate, guarded: Session, other: Session, mark: str, ending: str, done: bool
 ) -> None:
-    """The marks are read after the row is locked, whatever the statement has seen before."""
+    """The marks are read after the row is locked, not from the statement's snapshot."""
     job = await add(other)
     claims = await fetch(other)
     await settle_rest(guarded, [{**claims[0], "lock_token": 99}], done=done)
@@ -193,7 +191,7 @@ async def test_a_mark_that_comes_while_the_rest_is_written_is_heeded(
 async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_settled(
     gate: Gate, guarded: Session, other: Session, mark: str
 ) -> None:
-    """The fence stands in the node that locks here too: the second run must not be ended by the first one's end."""
+    """The claim is compared in the node that locks, so that the first run cannot end the second one."""
     job = await add(other, queue="q")
     claims = await fetch(other)
     await other.rows(mark, job)
@@ -207,7 +205,7 @@ async def test_a_marked_claim_that_changes_hands_during_its_settlement_is_not_se
 async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(
     database: Database, sql: Session, other: Session
 ) -> None:
-    """Rows are locked in the order of their ids, whatever the order of the call."""
+    """Rows are locked in the order of their ids, not of the arguments."""
     jobs = [await add(sql) for _ in range(200)]
     done: list[list[int]] = []
 
@@ -221,10 +219,10 @@ async def test_cancels_of_the_same_jobs_in_opposite_orders_do_not_deadlock(
     assert [[], jobs] == sorted(done)
 
 
-async def test_the_store_cancels_what_it_is_told_on_the_connection_of_a_caller(
+async def test_the_store_cancels_on_the_connection_of_a_caller(
     database: Database, sql: Session, other: Session
 ) -> None:
-    """And a caller that rolls back has cancelled nothing."""
+    """If the caller rolls back, nothing is cancelled."""
     waiting, running, unknown = await add(other), await add(other), 0
     await other.rows("update asyncq._jobs set run_at = now() + interval '1 h' where id = $1", waiting)
     await fetch(other)

@@ -1,4 +1,4 @@
-"""What `doctor` reads, and what it may repair."""
+"""The checks of `doctor`, and the faults that it may repair."""
 
 import asyncpg
 import pytest
@@ -30,8 +30,10 @@ async def test_a_fresh_store_is_healthy(client: Client) -> None:
     )
 
 
-async def test_workers_and_the_tasks_that_none_of_them_knows_are_told(dsn: str, schema: str, client: Client) -> None:
-    """A deploy that forgot a worker: its jobs wait, and nothing fails."""
+async def test_workers_and_the_tasks_that_none_of_them_knows_are_reported(
+    dsn: str, schema: str, client: Client
+) -> None:
+    """A deployment without one of its workers leaves jobs waiting, and nothing fails."""
 
     @task
     async def known() -> None: ...
@@ -44,16 +46,16 @@ async def test_workers_and_the_tasks_that_none_of_them_knows_are_told(dsn: str, 
     assert (1, ("forgotten",)) == (checkup.live, checkup.unknown_tasks)
 
 
-async def test_a_moved_clock_is_told(client: Client, db: asyncpg.Connection, schema: str) -> None:
-    """Left behind by a test on the wrong database: workers refuse to start."""
+async def test_a_moved_clock_is_reported(client: Client, db: asyncpg.Connection, schema: str) -> None:
+    """A test on the wrong database may leave it behind. Workers refuse to start."""
     move = "create or replace function asyncq.now() returns timestamptz language sql stable as 'select now() + ''1 h'''"
     await db.execute(render(move, schema))
 
     assert (await client.admin.checkup()).clock_moved
 
 
-async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, schema: str, client: Client) -> None:
-    """As live workers do; no beat has named the job, so it loses no attempt."""
+async def test_repair_returns_orphan_claims_and_removes_old_key_locks(dsn: str, schema: str, client: Client) -> None:
+    """Live workers do so too. No beat named the job, so it loses no attempt."""
     job = (await client.add_job("t")).id
     async with session(dsn, schema) as sql:
         await sql.rows(ORPHAN, job)
@@ -68,8 +70,8 @@ async def test_repair_returns_orphan_claims_and_removes_old_gates(dsn: str, sche
     assert (True, 0, None) == ((await client.admin.checkup()).is_healthy, found.attempts, found.locked_by)
 
 
-async def test_repair_frees_a_queue_of_which_no_job_runs(dsn: str, schema: str, client: Client) -> None:
-    """Somebody has deleted the job: its worker lives, and has nothing to settle."""
+async def test_repair_frees_a_queue_without_a_running_job(dsn: str, schema: str, client: Client) -> None:
+    """The job was deleted by hand. Its worker lives, and has nothing to settle."""
     async with session(dsn, schema) as sql, make_worker(dsn, [unused], schema=schema).start():
         await sql.execute("insert into asyncq._queues (name, locked_by) select 'q', id from asyncq._workers")
         broken = await client.admin.checkup()
@@ -80,8 +82,8 @@ async def test_repair_frees_a_queue_of_which_no_job_runs(dsn: str, schema: str, 
 
 
 @pytest.mark.parametrize("law", ["unlocked_queue", "nameless_task"])
-async def test_repair_leaves_alone_what_it_does_not_understand(dsn: str, schema: str, client: Client, law: str) -> None:
-    """That is a defect: somebody has to look at it, and the traces stay."""
+async def test_repair_leaves_unknown_violations_alone(dsn: str, schema: str, client: Client, law: str) -> None:
+    """Such a violation is a defect that somebody has to examine."""
     await client.add_job("t", queue="q")
     plant = {
         "unlocked_queue": """

@@ -35,7 +35,7 @@ CHANGES: dict[str, str] = {
 async def test_a_follower_that_was_changed_meanwhile_is_left_alone_and_the_queue_is_freed(
     gate: Gate, fetcher: Session, other: Session, statement: str
 ) -> None:
-    """The snapshot shows a job that was to run; the row, when it is locked, does not."""
+    """The job was ready in the snapshot, but the locked row is not."""
     first, second = [await add(fetcher, queue="q") for _ in range(2)]
     claims = await fetch(fetcher)
     succession = claim_next(fetcher, claims, forbidden=["f"])
@@ -47,7 +47,7 @@ async def test_a_follower_that_was_changed_meanwhile_is_left_alone_and_the_queue
 async def test_a_follower_that_another_transaction_holds_is_not_waited_for(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """Nor is the one behind it taken: that would be out of order."""
+    """The job behind it is not claimed either, since that would break the order."""
     first, second, _ = [await add(fetcher, queue="q") for _ in range(3)]
     claims = await fetch(fetcher)
     await fetcher.execute("set lock_timeout = '1s'")
@@ -62,8 +62,8 @@ async def test_a_follower_that_another_transaction_holds_is_not_waited_for(
     assert [second] == await fetched(fetcher)
 
 
-async def test_nobody_comes_between_the_two_jobs(gate: Gate, fetcher: Session, other: Session) -> None:
-    """A fetch that looks meanwhile finds the queue taken, before and after the end of the first job."""
+async def test_no_worker_comes_between_the_two_jobs(gate: Gate, fetcher: Session, other: Session) -> None:
+    """A concurrent fetch finds the queue locked, before and after the end of the first job."""
     first, second = [await add(fetcher, queue="q") for _ in range(2)]
     claims = await fetch(fetcher)
     found: list[int] = []
@@ -81,7 +81,7 @@ async def test_nobody_comes_between_the_two_jobs(gate: Gate, fetcher: Session, o
 async def test_a_fetch_that_began_before_the_first_job_was_taken_gets_nothing_of_the_queue(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """To its snapshot the queue is free and the first job waits; meanwhile that has ended, and the second one runs."""
+    """In its snapshot the queue is free and the first job waits. Meanwhile that has ended, and the second one runs."""
     _, second = [await add(fetcher, queue="q") for _ in range(2)]
 
     async def overtake() -> None:
@@ -94,7 +94,7 @@ async def test_a_fetch_that_began_before_the_first_job_was_taken_gets_nothing_of
 async def test_a_rescue_meanwhile_loses_neither_the_queue_nor_the_job(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """Its worker was declared dead while it stalled: what it takes then is found by the next rescue."""
+    """The worker was declared dead while it stalled. The next rescue returns its new claim."""
     await add(fetcher, queue="q")
     second = await add(fetcher, queue="q")
     claims = await fetch(fetcher)
@@ -120,8 +120,8 @@ async def test_a_claim_that_is_lost_before_the_lock_takes_nothing(sql: Session, 
     await change(other, theirs, worker=OTHER)
 
 
-async def test_a_row_of_the_first_job_that_somebody_holds_is_settled_later(sql: Session, other: Session) -> None:
-    """Nothing waits, and nothing of its queue is taken before it has ended."""
+async def test_a_locked_row_of_the_first_job_is_settled_later(sql: Session, other: Session) -> None:
+    """Nothing waits, and no job of its queue is claimed before it has ended."""
     await add(sql, queue="q")
     await add(sql, queue="q")
     claims = await fetch(sql)

@@ -40,8 +40,8 @@ async def break_one(dsn: str, made: ClientPool) -> int:
     return pid
 
 
-async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: ClientPool) -> None:
-    """The one that was used last, whose memory is warm."""
+async def test_a_released_connection_is_taken_again_without_the_pool(pool: asyncpg.Pool, made: ClientPool) -> None:
+    """The last used one comes first, since its memory is warm."""
     first, second = await made.acquire(), await made.acquire()
     await made.release(first, is_well=True)
     await made.release(second, is_well=True)
@@ -51,15 +51,15 @@ async def test_what_was_given_back_is_taken_again_without_the_pool(pool: asyncpg
     await made.release(again, is_well=True)
 
 
-async def test_after_a_failure_the_driver_looks_after_the_connection(pool: asyncpg.Pool, made: ClientPool) -> None:
+async def test_after_a_failure_the_driver_releases_the_connection(pool: asyncpg.Pool, made: ClientPool) -> None:
     """It may wait for a statement that it cancels."""
     await made.release(await made.acquire(), is_well=False)
 
     assert 1 == pool.get_idle_size()
 
 
-async def test_who_waits_gets_the_next_one(made: ClientPool) -> None:
-    """With all in use nobody is passed over."""
+async def test_a_waiting_caller_gets_the_next_connection(made: ClientPool) -> None:
+    """All connections are in use, and callers are served in order."""
     held = [await made.acquire(), await made.acquire()]
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         waiting = [group.create_task(made.acquire()) for _ in range(2)]
@@ -82,10 +82,10 @@ async def test_one_that_broke_meanwhile_is_replaced(dsn: str, made: ClientPool) 
     await made.release(connection, is_well=True)
 
 
-async def test_those_that_nobody_uses_are_closed(
+async def test_unused_connections_are_closed(
     pool: asyncpg.Pool, made: ClientPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that is used all the time stays."""
+    """A connection that is used all the time stays."""
     monkeypatch.setattr(client_pool, "IDLE_S", 0.05)
     for connection in [await made.acquire(), await made.acquire()]:
         await made.release(connection, is_well=True)
@@ -102,8 +102,8 @@ async def test_those_that_nobody_uses_are_closed(
     await made.release(connection, is_well=True)
 
 
-async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg.Pool, made: ClientPool) -> None:
-    """A call that is under way may finish."""
+async def test_closing_waits_for_used_connections_and_leaves_none(pool: asyncpg.Pool, made: ClientPool) -> None:
+    """A running call may finish."""
     spare, used = await made.acquire(), await made.acquire()
     await made.release(spare, is_well=True)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
@@ -116,7 +116,7 @@ async def test_closing_waits_for_what_is_in_use_and_leaves_nothing(pool: asyncpg
 
 
 async def test_closing_waits_for_those_that_wait_for_a_connection(pool: asyncpg.Pool, made: ClientPool) -> None:
-    """Their calls are under way too; the driver would cut them off in the middle, and nobody knew what they did."""
+    """Their calls must complete too. The driver would cut them off with an unknown outcome."""
 
     async def use() -> int:
         connection = await made.acquire()
@@ -149,7 +149,7 @@ async def test_closing_is_no_matter_of_those_that_broke_meanwhile(
 
 
 async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Pool, made: ClientPool) -> None:
-    """As in a task group that is cancelled, where no await completes: the server must not keep a connection for it."""
+    """In a cancelled task group no await completes. The server must not keep a connection for it."""
     spare, used = await made.acquire(), await made.acquire()
     pids = [spare.get_server_pid(), used.get_server_pid()]
     await made.release(spare, is_well=True)
@@ -166,7 +166,7 @@ async def test_a_close_that_is_cancelled_cuts_all_off(dsn: str, pool: asyncpg.Po
 
 
 async def test_a_connection_that_is_lost_by_the_time_it_is_tidied_is_no_error(dsn: str) -> None:
-    """Nobody waits for the task that gives it back after a cancelled call: its error would be a trace in the log."""
+    """A task returns it after a cancelled call, and nobody awaits that task: its error would only be logged."""
     lost, killer = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
     await killer.execute(f"select pg_terminate_backend({lost.get_server_pid()})")
     await wait_until(lambda: is_closed(lost), description="the driver to notice")

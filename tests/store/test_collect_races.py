@@ -1,4 +1,4 @@
-"""A name is never collected that somebody is about to use, whoever comes first; and adds do not wait for that."""
+"""A name is never collected while it is about to be used, whichever comes first; adds do not wait for that."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -51,7 +51,7 @@ async def known(sql: Session) -> int:
 
 
 async def collected(sql: Session) -> None:
-    """Collect until the name is gone."""
+    """Collect until the name is removed."""
 
     async def is_gone() -> bool:
         await sql.rows(COLLECT)
@@ -93,10 +93,10 @@ async def test_an_add_with_a_snapshot_from_before_the_mark_keeps_the_name(
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
-async def test_an_add_that_has_seen_the_mark_takes_it_away(
+async def test_an_add_that_has_seen_the_mark_removes_it(
     sql: Session, other: Session, known: int, level: str, ends: str
 ) -> None:
-    """While it is open the row is skipped; if it rolls back, the mark is there again."""
+    """It locks the row, which is then skipped. If the add rolls back, the mark is there again."""
     await sql.rows(COLLECT)
     transaction = other.connection.transaction(isolation=level)
     await transaction.start()
@@ -117,7 +117,7 @@ async def test_an_add_that_has_seen_the_mark_takes_it_away(
 async def test_an_add_waits_for_the_removal_of_its_name(
     sql: Session, other: Session, known: int, level: str, ends: str
 ) -> None:
-    """If that commits, the name is stored anew; at the other levels the add gets 40001. It is never lost silently."""
+    """If that commits, the name is stored again. At the other levels the add gets 40001. It is never lost silently."""
     await sql.rows(COLLECT)
     refusals: list[str] = []
     jobs: list[int] = []
@@ -150,7 +150,7 @@ async def test_an_add_waits_for_the_removal_of_its_name(
 async def test_a_snapshot_that_shows_the_mark_does_not_bring_a_removed_name_back(
     sql: Session, other: Session, known: int, level: str
 ) -> None:
-    """The old row is visible beside the new one: 40001, not a job with the number of nobody."""
+    """The old row is visible beside the new one: the add gets 40001, not a job with an unused number."""
     await sql.rows(COLLECT)
     async with young_snapshot(other, level):
         await collected(sql)
@@ -163,7 +163,7 @@ async def test_a_snapshot_that_shows_the_mark_does_not_bring_a_removed_name_back
 async def test_a_worker_that_registers_while_its_name_is_removed_learns_the_new_number(
     sql: Session, other: Session, known: int
 ) -> None:
-    """Its row says that it uses the name before it looks the number up; the removal may not have seen that."""
+    """Its row claims the name before it reads the number, but the removal may not have seen the row."""
     await sql.rows(COLLECT)
     learnt: list[int] = []
 
@@ -188,7 +188,7 @@ async def test_a_worker_that_registers_while_its_name_is_removed_learns_the_new_
 
 
 async def test_a_worker_that_has_registered_keeps_its_names(sql: Session, other: Session, known: int) -> None:
-    """Also before it has looked their numbers up, and after a mark."""
+    """It may not have read their numbers yet, or they may be marked."""
     await sql.rows(COLLECT)
     await other.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
     removed = [await sql.value(COLLECT) for _ in range(3)]
@@ -197,7 +197,7 @@ async def test_a_worker_that_has_registered_keeps_its_names(sql: Session, other:
 
 
 async def sleeps(sql: Session, other: Session) -> bool:
-    """Whether a session waits for time to pass."""
+    """Whether a session is in `pg_sleep`."""
     return await sql.value(
         "select wait_event = 'PgSleep' from pg_catalog.pg_stat_activity where pid = $1",
         other.connection.get_server_pid(),
@@ -205,7 +205,7 @@ async def sleeps(sql: Session, other: Session) -> bool:
 
 
 async def test_a_collection_does_not_stop_adds(dsn: str, sql: Session, other: Session, known: int) -> None:
-    """While it waits for a transaction that is open, it holds nothing; adds do not wait for marks, either."""
+    """While it waits for an open transaction it has no locks. Adds do not wait for marks, either."""
     await sql.rows(COLLECT)
     await sql.execute("set lock_timeout = '100ms'")
     async with session(dsn, sql.schema) as third, anyio.create_task_group() as group:
@@ -227,7 +227,7 @@ async def test_a_collection_does_not_stop_adds(dsn: str, sql: Session, other: Se
 
 
 async def test_no_job_is_ever_without_a_task(dsn: str, sql: Session) -> None:
-    """Adds, workers and cleanups at once, for as long as a second: whatever is added can be fetched by its name."""
+    """Adds, workers and cleanups run at once for a second. Every added job can be fetched by its task's name."""
     names = [f"n{number}" for number in range(6)]
     added: list[int] = []
 

@@ -1,4 +1,4 @@
-"""`client.cron` on the caller's connection, whatever codecs and isolation that has."""
+"""`client.cron` on the caller's connection, with any codecs and isolation level."""
 
 import json
 import re
@@ -35,7 +35,7 @@ async def odd(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def test_each_call_works_on_any_connection(client: Client, odd: asyncpg.Connection) -> None:
-    """What comes back is the same as on the client's own."""
+    """The answers equal those of the client's own connection."""
     added = await client.cron.add(ITEM, connection=odd, autocommit=True)
     assert added == await client.cron.get_item("t")
     changed = await client.cron.change("t", priority=3, connection=odd, autocommit=True)
@@ -77,10 +77,10 @@ async def test_a_text_that_cannot_be_an_identifier_has_no_item(client: Client, d
             await DOORS[door](client, wrong)
 
 
-async def test_an_item_that_was_changed_since_the_transaction_began_is_told_at_repeatable_read(
+async def test_a_change_of_an_item_since_the_transaction_began_is_an_error_at_repeatable_read(
     client: Client, db: asyncpg.Connection
 ) -> None:
-    """As with jobs: begin again."""
+    """The caller has to repeat the transaction, as with jobs."""
     await client.cron.add(ITEM)
     transaction = db.transaction(isolation="repeatable_read")
     await transaction.start()
@@ -94,8 +94,8 @@ async def test_an_item_that_was_changed_since_the_transaction_began_is_told_at_r
     assert "40001" == caught.value.sqlstate
 
 
-async def test_a_transaction_that_takes_no_writes_is_told(client: Client, db: asyncpg.Connection) -> None:
-    """Looking works in one that is read only."""
+async def test_a_transaction_that_takes_no_writes_is_an_error(client: Client, db: asyncpg.Connection) -> None:
+    """Reading works in one that is read only."""
     await client.cron.add(ITEM)
     async with db.transaction(readonly=True):
         seen = await client.cron.get_item("t", connection=db)
@@ -106,7 +106,7 @@ async def test_a_transaction_that_takes_no_writes_is_told(client: Client, db: as
 
 
 async def test_the_list_reads_many_items_at_once(client: Client, sql: Session) -> None:
-    """In the order of their names, by one statement."""
+    """One statement reads them in the order of their names."""
     await sql.execute("select asyncq.add_cron_item('i' || n, 't', '@daily') from generate_series(1, 200) as n")
 
     listed = await client.cron.list_items()

@@ -1,4 +1,4 @@
-"""Recurring items that are changed at the very moment at which a slot of them is added: one of the two comes first."""
+"""Recurring items that are changed while a slot of them is added: one of the two comes first."""
 
 import json
 import random
@@ -34,7 +34,7 @@ async def is_blocked(watcher: Session, blocked: Session) -> bool:
 async def second_waits(
     first: Session, second: Session, watcher: Session, call: Callable[[], Awaitable[Any]], end: str
 ) -> list[Any]:
-    """Call on the second session while the first one's transaction is open, then end that; returns what came of it."""
+    """Call on the second session while the first one's transaction is open, then end that; returns the answer."""
     answers: list[Any] = []
 
     async def run() -> None:
@@ -65,10 +65,10 @@ async def claim(sql: Session, minute: int, number: int | None) -> list[str]:
     ],
     ids=["pause", "remove", "change"],
 )
-async def test_who_comes_while_a_slot_is_being_added_waits_and_then_none_is_added_any_more(
+async def test_a_change_during_the_add_of_a_slot_waits_and_no_later_slot_is_added(
     sql: Session, other: Session, third: Session, call: str
 ) -> None:
-    """When the call has returned, no job of the item as it was appears after it."""
+    """After the call has returned, no job of the former item is added."""
     await add_item(sql)
     number = await revision(sql)
     await sql.execute("begin")
@@ -90,10 +90,10 @@ async def test_who_comes_while_a_slot_is_being_added_waits_and_then_none_is_adde
     ids=["pause", "remove", "change"],
 )
 @pytest.mark.parametrize(("end", "expected"), [("commit", []), ("rollback", ["added"])])
-async def test_a_slot_of_an_item_that_is_being_changed_waits_for_how_that_ends(
+async def test_a_slot_of_an_item_that_is_being_changed_waits_for_the_change(
     sql: Session, other: Session, third: Session, call: str, end: str, expected: list[str]
 ) -> None:
-    """A worker that has looked before the change must not add what it looked for."""
+    """A worker that checked before the change must not add that slot."""
     await add_item(sql)
     number = await revision(sql)
     await sql.execute("begin")
@@ -104,8 +104,8 @@ async def test_a_slot_of_an_item_that_is_being_changed_waits_for_how_that_ends(
     assert len(expected) == len(await jobs(sql))
 
 
-async def test_a_slot_of_an_item_that_was_removed_leaves_nothing_known(sql: Session) -> None:
-    """Else the item would be listed as one of workers that are gone."""
+async def test_a_slot_of_a_removed_item_leaves_no_history(sql: Session) -> None:
+    """Otherwise the list would show the item as one of former workers."""
     await add_item(sql)
     number = await revision(sql)
     await sql.rows("select asyncq.remove_cron_item('a')")
@@ -129,7 +129,7 @@ async def test_of_two_adds_of_one_identifier_the_second_one_is_refused(
 
 
 async def test_of_two_changes_at_once_both_count(sql: Session, other: Session, third: Session) -> None:
-    """Each changes what it names."""
+    """Each changes only its members."""
     await add_item(sql)
     await sql.execute("begin")
     await sql.rows("""select asyncq.change_cron_item('a', '{"tz": "Europe/Berlin"}')""")
@@ -144,7 +144,7 @@ async def test_of_two_changes_at_once_both_count(sql: Session, other: Session, t
 async def test_of_two_runs_at_once_with_skip_one_adds(
     sql: Session, other: Session, third: Session, end: str, expected: str
 ) -> None:
-    """The second waits at the gate of the item."""
+    """The second one waits for the lock of the item."""
     await add_item(sql, overlap="skip")
     run = "select outcome from asyncq._run_cron_item('a')"
     await sql.execute("begin")
@@ -156,7 +156,7 @@ async def test_of_two_runs_at_once_with_skip_one_adds(
 
 
 async def test_a_run_and_a_slot_at_once_with_skip_are_one_job(sql: Session, other: Session, third: Session) -> None:
-    """Whichever comes first; the slot is done."""
+    """Either may be first, and the slot is used up."""
     await add_item(sql, overlap="skip")
     number = await revision(sql)
     extra = await sql.value("select asyncq._overlap('a', 'skip')::text")
@@ -174,7 +174,7 @@ async def test_a_run_and_a_slot_at_once_with_skip_are_one_job(sql: Session, othe
 async def test_an_item_that_is_resumed_while_a_worker_fills_in_gets_nothing_of_the_pause(
     sql: Session, other: Session, third: Session
 ) -> None:
-    """The worker looked at the slots of the pause before it ended, and claims them when it is over."""
+    """The worker read the slots during the pause, and adds them after its end."""
     await add_item(sql)
     number = await revision(sql)
     await sql.execute("update asyncq.known_crontabs set not_before = '2020-01-01 00:00Z'")
@@ -193,7 +193,7 @@ async def test_an_item_that_is_resumed_while_a_worker_fills_in_gets_nothing_of_t
 async def test_an_item_that_opens_while_another_one_is_waited_for_is_left_to_the_next_call(
     sql: Session, other: Session, third: Session
 ) -> None:
-    """It was resumed after the first look, and is not held: another worker may be adding its slot."""
+    """It was resumed after the first check, and is not locked: another worker may be adding its slot."""
     for name in ("a", "b"):
         await add_item(sql, name)
     numbers = [await revision(sql, name) for name in ("a", "b")]
@@ -223,7 +223,7 @@ async def test_an_item_that_opens_while_another_one_is_waited_for_is_left_to_the
 async def test_a_stored_item_and_a_worker_that_starts_with_its_name_never_both_add(
     sql: Session, other: Session
 ) -> None:
-    """The worker declares itself before its first slot; until then the stored one may go on, and no slot is twice."""
+    """The worker registers before its first slot. Until then the stored item goes on, and no slot is added twice."""
     await add_item(sql)
     number = await revision(sql)
     before = await claim(sql, 1, number)
@@ -236,10 +236,10 @@ async def test_a_stored_item_and_a_worker_that_starts_with_its_name_never_both_a
     assert [("t", SOON + 1), ("t", SOON + 2)] == await jobs(sql)
 
 
-async def test_an_item_that_somebody_holds_costs_the_others_nothing(
+async def test_an_item_that_is_locked_does_not_delay_the_others(
     dsn: str, schema: str, sql: Session, other: Session
 ) -> None:
-    """It was paused in a transaction that stays open: it is told apart, as one that the database refuses."""
+    """A transaction that paused it stays open. The item has its own error, as one that the database refuses."""
     for name in ("a", "b", "c"):
         await sql.execute(f"insert into asyncq.known_crontabs values ('{name}', '2020-01-01 00:00Z')")
     await sql.execute("begin; select asyncq.pause_cron_item('b')")
@@ -253,10 +253,10 @@ async def test_an_item_that_somebody_holds_costs_the_others_nothing(
     assert [("c", 1), ("a", 1)] == await jobs(other)
 
 
-async def test_two_workers_that_both_make_an_item_known_again_do_not_wait_for_each_other(
+async def test_two_workers_that_both_register_an_item_again_do_not_deadlock(
     dsn: str, schema: str, sql: Session, other: Session, third: Session
 ) -> None:
-    """An item goes while the first holds another one, and waits for it; the second comes before it makes it known."""
+    """The first one waits for an item while another is removed. The second one comes before it registers that again."""
     await sql.execute("insert into asyncq.known_crontabs select name, now() from unnest('{a,b}'::text[]) as name")
     await sql.execute("""
         create function pg_temp.let_the_second_come() returns trigger language plpgsql as $$
@@ -293,7 +293,7 @@ async def waits_at_the_door(watcher: Session, blocked: Session) -> bool:
 
 
 async def test_calls_and_slots_never_deadlock(dsn: str, schema: str, sql: Session) -> None:
-    """Whatever comes beside what: every call locks the item first."""
+    """Every call locks the item first."""
     names = ["a", "b", "c"]
     for name in names:
         await add_item(sql, name, overlap="skip")

@@ -80,7 +80,7 @@ async def test_the_jobs_of_slots_are_those_of_their_items(line: ReconnectingConn
 
 
 async def test_only_the_first_call_adds_a_slot(line: ReconnectingConnection) -> None:
-    """The second one gets nothing, neither a job nor an error."""
+    """The second one gets neither a job nor an error."""
     slot = Slot(ITEMS[0], NOON)
 
     (added, refused), second = await add_slots(line, [slot]), await add_slots(line, [slot])
@@ -89,8 +89,8 @@ async def test_only_the_first_call_adds_a_slot(line: ReconnectingConnection) -> 
     assert ([], {}) == second
 
 
-async def test_an_item_that_the_database_refuses_is_told_apart(line: ReconnectingConnection, sql: Session) -> None:
-    """A trigger, a full disk, a limit that came later: the others are added."""
+async def test_an_item_that_the_database_refuses_has_its_own_error(line: ReconnectingConnection, sql: Session) -> None:
+    """The cause may be a trigger, a full disk or a new limit. The other slots are added."""
     await sql.execute("""
         create function asyncq.refuse() returns trigger language plpgsql as $$
         begin
@@ -108,7 +108,7 @@ async def test_an_item_that_the_database_refuses_is_told_apart(line: Reconnectin
 
 
 async def test_of_many_workers_one_adds_each_slot(lines: list[ReconnectingConnection], sql: Session) -> None:
-    """All at once, with items that nobody knew, over ten minutes that each of them sees a little differently."""
+    """They start together with unknown items, over ten minutes whose ends each sees a little differently."""
     added: list[tuple[str, datetime]] = []
 
     async def work(line: ReconnectingConnection, number: int) -> None:
@@ -131,7 +131,7 @@ async def test_of_many_workers_one_adds_each_slot(lines: list[ReconnectingConnec
 async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(
     lines: list[ReconnectingConnection], sql: Session
 ) -> None:
-    """Then each call tries its items one by one, while it holds them all: no slot twice, no deadlock."""
+    """Each call then tries its items one by one under all locks: no slot is added twice, and none deadlocks."""
     bad = CronItem("task_2b", "* * * * *", queue="q" * 128)
     await sql.execute("alter table asyncq._jobs add constraint short check (length(queue) < 10)")
     added: list[str] = []
@@ -154,10 +154,10 @@ async def test_of_many_workers_one_adds_each_slot_beside_a_bad_item(
 
 
 @pytest.mark.parametrize(("end", "expected"), [("commit", []), ("rollback", [("a", 1)])])
-async def test_who_comes_second_waits_and_sees_how_the_first_one_ended(
+async def test_the_second_worker_waits_and_sees_how_the_first_one_ended(
     dsn: str, schema: str, sql: Session, end: str, expected: list[tuple[str, int]]
 ) -> None:
-    """A claim that is rolled back, with its job, leaves the slot to the next one."""
+    """If the first one rolls back, its job is gone and the next one adds the slot."""
     found: list[tuple[str, int]] = []
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(session(dsn, schema))
@@ -180,10 +180,10 @@ async def test_who_comes_second_waits_and_sees_how_the_first_one_ended(
 
 
 async def test_two_calls_do_not_deadlock_whatever_the_order_of_their_items(dsn: str, schema: str, sql: Session) -> None:
-    """Items are locked by their identifier: not in the order of the call, nor in that in which the server reads them.
+    """Items are locked by identifier, not in the order of the call or in that of the server's scan.
 
-    One reads them by the index, one through the whole table, in which they stand the other way round; somebody who
-    holds the one in the middle makes sure that both have begun.
+    One call scans the index, one the table, whose order is reversed. A lock of the middle item ensures that both have
+    begun.
     """
     names = ["a", "b", "c", "d", "e"]
     await sql.execute("insert into asyncq.known_crontabs select name, now() from unnest('{e,d,c,b,a}'::text[]) as name")
@@ -211,8 +211,8 @@ async def test_two_calls_do_not_deadlock_whatever_the_order_of_their_items(dsn: 
     assert ["added"] * len(names) == added
 
 
-async def test_a_slot_whose_unique_policy_drops_it_is_done(line: ReconnectingConnection, sql: Session) -> None:
-    """The job of the last slot still waits: one is enough; the slot is not tried again."""
+async def test_a_slot_that_its_unique_policy_drops_is_used_up(line: ReconnectingConnection, sql: Session) -> None:
+    """The job of the last slot still waits, and one is enough. The slot is not tried again."""
     item = CronItem(task(name="t", singleton=True)(lambda: None), "* * * * *")
 
     first, second = await add_slots(line, [Slot(item, at(1))]), await add_slots(line, [Slot(item, at(2))])
@@ -224,7 +224,7 @@ async def test_a_slot_whose_unique_policy_drops_it_is_done(line: ReconnectingCon
 async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(
     line: ReconnectingConnection, sql: Session
 ) -> None:
-    """In the same call and in later ones; the slots are done, another item of the task is none of its business."""
+    """Slots in the same and in later calls are used up. Another item of the task is not affected."""
     item = CronItem("t", "* * * * *", overlap="skip")
     other = CronItem("t", "* * * * *", identifier="other", overlap="skip")
 
@@ -240,7 +240,7 @@ async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_waits(
 async def test_with_skip_a_slot_is_dropped_while_a_job_of_its_item_runs(
     line: ReconnectingConnection, sql: Session
 ) -> None:
-    """That is the case that matters most: the last run takes longer than a minute."""
+    """This is the usual case: the last run takes longer than a minute."""
     item = CronItem("t", "* * * * *", overlap="skip")
     await add_slots(line, [Slot(item, at(1))])
     await sql.execute("update asyncq._jobs set locked_by = 7, locked_at = asyncq.now(), lock_token = 1")

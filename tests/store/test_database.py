@@ -1,4 +1,4 @@
-"""`store.database`: connections that come back, and pools that say what is wrong."""
+"""`store.database`: connections that are opened again, and pools with clear errors."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 
 async def pid_of(line: ReconnectingConnection) -> int:
-    """The server's process behind a line."""
+    """The id of the server's process of a line."""
     return (await line.connection()).get_server_pid()
 
 
@@ -46,7 +46,7 @@ async def pool(database: Database) -> AsyncIterator[HandlerPool]:
     ("major", "micro", "refused"), [(14, 0, False), (18, 4, False), (140, 0, False), (13, 22, True), (9, 6, True)]
 )
 def test_servers_before_14_are_refused(major: int, micro: int, refused: bool) -> None:
-    """With both versions in the sentence; asyncpg reads 13.22 as 13.0.22."""
+    """The message has both versions; asyncpg reads 13.22 as 13.0.22."""
     version = ServerVersion(major, 0, micro, "final", 0)
     if not refused:
         check_server(version)
@@ -58,7 +58,7 @@ def test_servers_before_14_are_refused(major: int, micro: int, refused: bool) ->
 async def test_a_connection_to_a_server_that_is_refused_is_closed(
     database: Database, sql: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who tries again and again would use up all that the server has."""
+    """Otherwise repeated tries would use up all connections of the server."""
     monkeypatch.setattr(module, "OLDEST_SERVER", 99)
     with pytest.raises(UnsupportedServer):
         await database.connect("test")
@@ -75,7 +75,7 @@ async def test_a_connection_to_a_server_that_is_refused_is_closed(
 async def test_a_database_that_cannot_hold_each_text_is_refused_and_left_alone(
     dsn: str, sql: Session, encoding: str
 ) -> None:
-    """The text of one error would keep a worker from settling anything, for ever; with the cure in the sentence."""
+    """A single error text could prevent a worker from settling for ever. The message says what to do."""
     name = f"other_{sql.schema}"
     await sql.execute(f"create database {name} encoding '{encoding}' locale 'C' template template0")
     there = urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
@@ -93,8 +93,8 @@ async def test_a_database_that_cannot_hold_each_text_is_refused_and_left_alone(
     assert [] == left
 
 
-def test_an_encoding_that_nobody_tells_is_accepted() -> None:
-    """A pooler may keep it to itself, or spell it in its own way."""
+def test_an_encoding_that_is_not_reported_is_accepted() -> None:
+    """A pooler may not report it, or spell it differently."""
     for encoding in (None, "UTF8", "utf-8"):
         check_encoding(encoding)
     with pytest.raises(UnsupportedServer, match="this one's is WIN1252"):
@@ -103,13 +103,13 @@ def test_an_encoding_that_nobody_tells_is_accepted() -> None:
 
 @pytest.mark.parametrize("dsn", ["", None])
 def test_a_database_without_a_dsn_is_refused(dsn: str | None) -> None:
-    """asyncpg would take whatever PG* variables say."""
+    """asyncpg would use the PG* variables."""
     with pytest.raises(ConfigurationError, match="a DSN is needed"):
         Database(dsn, "s")
 
 
 def test_a_database_with_a_wrong_schema_is_refused() -> None:
-    """At construction, not at the first statement."""
+    """The constructor refuses it, before the first statement."""
     with pytest.raises(ConfigurationError, match="'Bad'"):
         Database("postgresql:///x", "Bad")
 
@@ -123,18 +123,18 @@ async def test_a_connection_makes_no_plan_that_is_wrong_for_a_full_table(line: R
     )
 
 
-async def test_connections_say_whose_they_are(line: ReconnectingConnection, sql: Session) -> None:
-    """In pg_stat_activity, for whoever looks for the one that holds a lock."""
+async def test_connections_have_names(line: ReconnectingConnection, sql: Session) -> None:
+    """pg_stat_activity then shows who holds a lock."""
     pid = await pid_of(line)
     name = await sql.value("select application_name from pg_catalog.pg_stat_activity where pid = $1", pid)
 
     assert f"{sql.schema} test" == name
 
 
-async def test_our_connections_read_what_is_committed_whatever_the_databases_default(
+async def test_our_connections_use_read_committed_whatever_the_databases_default(
     database: Database, sql: Session
 ) -> None:
-    """Under another default each statement that skips locked rows would fail as soon as two workers meet."""
+    """Under another default, statements that skip locked rows would fail as soon as two workers conflict."""
     name = await sql.value("select current_database()")
     await sql.execute(f"alter database {name} set default_transaction_isolation = 'serializable'")
     try:
@@ -163,7 +163,7 @@ async def test_a_line_opens_when_it_is_needed_and_stays(line: ReconnectingConnec
 
 
 async def test_a_line_that_was_cut_opens_again(line: ReconnectingConnection, sql: Session) -> None:
-    """The next statement finds a new connection; nobody has to be told."""
+    """The next statement opens a new connection; no caller has to act."""
     first = await pid_of(line)
     await sql.rows("select pg_terminate_backend($1)", first)
     await wait_until(lambda: not line.is_open, description="the line to notice")
@@ -182,7 +182,7 @@ async def beat_in_vain(line: ReconnectingConnection, errors: list[StoreUnavailab
 async def test_a_statement_that_is_cut_under_way_has_an_unknown_outcome(
     line: ReconnectingConnection, sql: Session
 ) -> None:
-    """The server may have committed it: who sends it again must know."""
+    """The server may have committed it. The caller has to know before it repeats the statement."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     errors: list[StoreUnavailable] = []
@@ -201,10 +201,8 @@ async def waiting(sql: Session, pid: int) -> bool:
     return await sql.value("select pg_blocking_pids($1) <> '{}'", pid)
 
 
-async def test_a_statement_that_is_cancelled_takes_its_connection_along(
-    line: ReconnectingConnection, sql: Session
-) -> None:
-    """On a dead link the next statement would wait, for ever, for the end of this one."""
+async def test_a_cancelled_statement_closes_its_connection(line: ReconnectingConnection, sql: Session) -> None:
+    """On a dead link the next statement would wait for ever for the end of this one."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     with anyio.move_on_after(0.05):
@@ -231,7 +229,7 @@ async def test_statements_on_a_line_wait_for_each_other(line: ReconnectingConnec
     assert [[]] * 10 == answers
 
 
-async def test_a_line_that_rests_is_closed_unless_it_is_used(line: ReconnectingConnection, sql: Session) -> None:
+async def test_an_idle_line_is_closed_unless_it_is_used(line: ReconnectingConnection, sql: Session) -> None:
     """An idle worker gives its connection back."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -248,7 +246,7 @@ async def test_a_line_that_rests_is_closed_unless_it_is_used(line: ReconnectingC
 
 
 async def test_a_line_is_closed_when_its_statement_has_ended(line: ReconnectingConnection, sql: Session) -> None:
-    """Whoever stops a worker closes its lines; what was sent comes to its end, and is not cancelled by that."""
+    """A worker that stops closes its lines. A sent statement completes, and is not cancelled."""
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
     answers: list[list[asyncpg.Record]] = []
@@ -269,7 +267,7 @@ async def test_a_line_is_closed_when_its_statement_has_ended(line: ReconnectingC
 async def test_a_line_is_closed_although_its_statement_does_not_end(
     line: ReconnectingConnection, sql: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its server may not answer any more; the caller is told that nobody knows."""
+    """Its server may not answer any more. The caller gets an unknown outcome."""
     monkeypatch.setattr(module, "HANG_UP_S", 0.05)
     pid = await pid_of(line)
     await sql.execute("begin; lock table asyncq._workers")
@@ -294,8 +292,8 @@ async def test_a_pool_opens_connections_when_they_are_asked_for(pool: HandlerPoo
     assert (0, 1, 1) == (before, during, answer)
 
 
-async def test_a_pool_of_which_every_connection_is_held_says_so(pool: HandlerPool) -> None:
-    """Handlers that hold one and wait for another would wait for each other for ever."""
+async def test_a_pool_without_a_free_connection_raises(pool: HandlerPool) -> None:
+    """Handlers that have one and wait for another would wait for ever."""
     async with pool.acquire(), pool.acquire():
         with pytest.raises(PoolExhausted, match=r"within 0.05 s: all 2 are held by other handlers.*raise pool_size"):
             async with pool.acquire():
@@ -306,7 +304,7 @@ async def test_a_pool_of_which_every_connection_is_held_says_so(pool: HandlerPoo
     assert 1 == answer
 
 
-async def test_a_pool_whose_server_does_not_answer_blames_nobody_for_holding_connections() -> None:
+async def test_a_pool_whose_server_does_not_answer_does_not_report_a_lack_of_connections() -> None:
     """Raising pool_size would not help."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
@@ -320,10 +318,10 @@ async def test_a_pool_whose_server_does_not_answer_blames_nobody_for_holding_con
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "at its end"])
-async def test_who_used_a_connection_ends_although_its_link_is_dead(
+async def test_the_user_of_a_connection_ends_although_its_link_is_dead(
     dsn: str, sql: Session, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
 ) -> None:
-    """A handler that was cancelled as others take over must be gone by then; the driver would wait for the server."""
+    """A handler that was cancelled because others take over must end in time. The driver would wait for the server."""
     monkeypatch.setattr(module, "PUT_BACK_S", 0.05)
     pids: list[int] = []
     leave = anyio.Event()
@@ -358,7 +356,7 @@ async def sleeps(sql: Session, pid: int) -> bool:
 
 
 async def test_a_pool_that_was_closed_opens_nothing_again(pool: HandlerPool) -> None:
-    """A handler that outlived its worker asks too late; nobody would close what it opened."""
+    """A handler that outlived its worker asks too late, and nobody would close the new connection."""
     await pool.close()
     with pytest.raises(StoreUnavailable, match="the worker has stopped"):
         async with pool.acquire():

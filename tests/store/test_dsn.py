@@ -100,19 +100,19 @@ def test_parameters_on_which_nothing_depends_are_ignored_with_one_warning() -> N
     [("", 10.0), ("?connect_timeout=3", 3.0), ("?connect_timeout=0", 10.0), ("?connect_timeout=-1", 10.0)],
 )
 def test_a_connect_timeout_of_the_dsn_is_used(asked: str, timeout_s: float) -> None:
-    """Without one, or where libpq would wait for ever, the default applies."""
+    """The default applies without one, or where libpq would wait for ever."""
     assert timeout_s == Database(f"postgresql://h/d{asked}", "s").connect_timeout_s
 
 
 @pytest.mark.parametrize("value", ["", "soon", "1.5", "1e3", "٣"])
 def test_a_connect_timeout_that_is_no_number_is_refused(value: str) -> None:
-    """At construction, with the parameter's name."""
+    """The constructor refuses it by the parameter's name."""
     with pytest.raises(ConfigurationError, match="connect_timeout in the DSN is a whole number of seconds"):
         Database(f"postgresql://h/d?connect_timeout={value}", "s")
 
 
 async def test_settings_of_the_server_in_a_dsn_reach_it(dsn: str, schema: str) -> None:
-    """As before: by name, and by libpq's `options`."""
+    """They may be given by name or by libpq's `options`."""
     both = f"{dsn}{'&' if '?' in dsn else '?'}work_mem=4321kB&options=-c%20deadlock_timeout%3D4s"
     connection = await Database(both, schema).connect("test")
     found = [await connection.fetchval(f"show {name}") for name in ("work_mem", "deadlock_timeout")]
@@ -130,6 +130,6 @@ async def test_a_parameter_that_the_server_refuses_is_named(dsn: str, schema: st
 
 @pytest.mark.parametrize("text", ["\0", "%00", "\ud800"])
 def test_a_dsn_that_cannot_be_sent_is_refused(text: str) -> None:
-    """The server would end the connection at the first message, and that looks like a server that is away."""
+    """The server would close the connection at the first message, which looks like an unreachable server."""
     with pytest.raises(ConfigurationError, match=r"it holds U\+0000, or a character that UTF-8 cannot encode"):
         Client(f"postgresql://u@h/d?application_name=a{text}")

@@ -1,4 +1,4 @@
-"""`store.failures`: what goes wrong becomes an error of ours, with a sentence that names the cause and no password."""
+"""`store.failures`: errors become ours, with the cause and without a password."""
 
 import socket
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def strict() -> Iterator[Server]:
 
 
 async def failure(dsn: str) -> AsyncqError:
-    """What becomes of an attempt to connect."""
+    """The error of an attempt to connect."""
     try:
         connection = await Database(dsn, "s").connect("test")
     except AsyncqError as error:
@@ -70,7 +70,7 @@ async def failure(dsn: str) -> AsyncqError:
     raise AssertionError(f"connected to {dsn}")
 
 
-async def test_a_dsn_that_asks_for_no_kind_of_server_is_told_which_there_are() -> None:
+async def test_the_error_for_an_unknown_kind_of_server_lists_the_known_ones() -> None:
     """The driver's own text shows a method of its enumeration instead."""
     kinds = ", ".join(kind.value for kind in SessionAttribute)
     error = await failure("postgresql://h/x?target_session_attrs=rw")
@@ -79,8 +79,8 @@ async def test_a_dsn_that_asks_for_no_kind_of_server_is_told_which_there_are() -
 
 
 @pytest.mark.parametrize("dsn", UNREADABLE)
-async def test_a_dsn_that_cannot_be_read_says_so_without_its_password(dsn: str) -> None:
-    """Not in the sentence, and not in the traceback above it: pieces of a password end in error reports otherwise."""
+async def test_the_error_for_an_unreadable_dsn_omits_its_password(dsn: str) -> None:
+    """Neither the message nor the traceback has it. Otherwise parts of it would end up in error reports."""
     error = await failure(dsn)
     told = f"{error} {error.__cause__}"
 
@@ -91,12 +91,12 @@ async def test_a_dsn_that_cannot_be_read_says_so_without_its_password(dsn: str) 
 
 @pytest.mark.parametrize("dsn", TARGETS)
 def test_a_target_names_the_address_and_no_password(dsn: str) -> None:
-    """In every form that a DSN may have."""
+    """This holds for each form of a DSN."""
     assert TARGETS[dsn] == target(dsn)
 
 
 def test_a_target_without_a_host_names_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is where the driver looks."""
+    """The driver reads it."""
     monkeypatch.setenv("PGHOST", "elsewhere")
 
     assert "elsewhere" in target("postgresql:///x")
@@ -128,7 +128,7 @@ async def test_an_unreachable_server_is_named() -> None:
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:
-    """The resolver's own words name nothing."""
+    """The resolver's own message has no name."""
     error = await failure("postgresql://u:secret@nowhere.invalid/x")
 
     assert (StoreUnavailable, True) == (type(error), "nowhere.invalid" in str(error))
@@ -143,7 +143,7 @@ async def test_a_missing_database_is_named(strict: Server) -> None:
 
 
 async def test_a_wrong_password_is_refused(strict: Server) -> None:
-    """Neither the wrong one nor the right one is told."""
+    """The error contains neither the wrong password nor the right one."""
     connection = await asyncpg.connect(strict.dsn)
     await connection.execute("create role careful login password 'right'")
     await connection.close()
@@ -167,7 +167,7 @@ async def test_a_server_that_is_full_may_have_room_later(strict: Server) -> None
 
 
 async def refused(sql: Session, statement: str) -> AsyncqError:
-    """What becomes of a statement."""
+    """The error of a statement."""
     try:
         with calling(sql.schema):
             await sql.rows(statement)
@@ -176,8 +176,8 @@ async def refused(sql: Session, statement: str) -> AsyncqError:
     raise AssertionError(f"not refused: {statement}")
 
 
-async def test_a_missing_schema_says_what_to_run(sql: Session) -> None:
-    """The first thing that a new user meets."""
+async def test_a_missing_schema_names_the_command(sql: Session) -> None:
+    """It is the first error of a new user."""
     for statement in ("select from nowhere.jobs", "select nowhere.add_job('t')", "select asyncq.nothing()"):
         error = await refused(sql, statement)
 
@@ -186,8 +186,8 @@ async def test_a_missing_schema_says_what_to_run(sql: Session) -> None:
         assert f"run `asyncq migrate --schema {sql.schema}`" in str(error)
 
 
-async def test_a_missing_privilege_is_told_apart(sql: Session, strict: Server) -> None:
-    """The DSN is right, the role is not."""
+async def test_a_missing_privilege_has_its_own_error(sql: Session, strict: Server) -> None:
+    """The DSN is right, but the role lacks a right."""
     role = f"nobody_{sql.schema}"
     await sql.execute(f"create role {role}; set role {role}")
     error = await refused(sql, "select * from asyncq._jobs")
@@ -197,7 +197,7 @@ async def test_a_missing_privilege_is_told_apart(sql: Session, strict: Server) -
 
 
 async def test_a_serialization_failure_keeps_its_code(sql: Session, other: Session) -> None:
-    """Programs that retry their transaction look at it."""
+    """Programs that retry their transaction check it."""
     await sql.execute("select asyncq.add_job('t')")
     async with sql.connection.transaction(isolation="repeatable_read"):
         await sql.rows("select from asyncq._jobs")
@@ -209,15 +209,15 @@ async def test_a_serialization_failure_keeps_its_code(sql: Session, other: Sessi
 
 
 async def test_a_statement_that_took_too_long_is_no_lost_connection(sql: Session) -> None:
-    """The server undid it and said so."""
+    """The server rolled it back and reported that."""
     await sql.execute("set statement_timeout = 20")
     error = await refused(sql, "select pg_sleep(5)")
 
     assert (StoreError, "57014", True) == (type(error), error.sqlstate, is_transient(error))
 
 
-async def test_a_refused_job_is_the_callers_to_mend(sql: Session) -> None:
-    """With the code and the field of the rule."""
+async def test_a_refused_job_is_an_error_of_the_caller(sql: Session) -> None:
+    """The error has the code and the field of the rule."""
     error = await refused(sql, "select asyncq.add_job('t', max_attempts := 0)")
 
     assert (InvalidJob, "GWBMA", "max_attempts") == (type(error), error.code, error.field)
@@ -225,7 +225,7 @@ async def test_a_refused_job_is_the_callers_to_mend(sql: Session) -> None:
 
 
 async def test_of_many_refused_jobs_the_first_is_named(sql: Session) -> None:
-    """Who adds a thousand looks for it."""
+    """The caller may have added a thousand."""
     error = await refused(
         sql,
         """
@@ -238,8 +238,8 @@ async def test_of_many_refused_jobs_the_first_is_named(sql: Session) -> None:
 
 
 @pytest.mark.parametrize(("code", "kind"), [("25P02", TransactionUnusable), ("25006", TransactionUnusable)])
-async def test_a_transaction_that_takes_no_writes_is_told_apart(sql: Session, code: str, kind: type) -> None:
-    """The connection is well, the transaction is not."""
+async def test_a_transaction_that_takes_no_writes_has_its_own_error(sql: Session, code: str, kind: type) -> None:
+    """The connection is usable, but the transaction is not."""
     error = await refused(sql, f"do $$ begin raise exception using errcode = '{code}'; end $$")
 
     assert (kind, code) == (type(error), error.sqlstate)
@@ -259,8 +259,8 @@ async def test_a_transaction_that_takes_no_writes_is_told_apart(sql: Session, co
         ),
     ],
 )
-def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, outcome: str) -> None:
-    """An add whose outcome is unknown must not be sent again; the driver has six ways to say that it is lost."""
+def test_the_error_of_a_lost_connection_has_an_outcome(raised: Exception, outcome: str) -> None:
+    """An add with an unknown outcome must not be sent again. The driver has six exceptions for a lost connection."""
     words = (
         "the connection to PostgreSQL was lost" if outcome == "unknown" else "the connection to PostgreSQL is closed"
     )
@@ -282,8 +282,8 @@ def test_a_lost_connection_says_whether_anything_was_sent(raised: Exception, out
     ],
 )
 @pytest.mark.parametrize("context", [calling("s"), connecting("postgresql://h/x")], ids=["calling", "connecting"])
-def test_what_the_driver_says_of_itself_does_not_reach_the_caller(context: Translating, raised: Exception) -> None:
-    """A caller of a client cannot know the driver's state 12. The driver's error is the cause of our own."""
+def test_texts_about_the_drivers_state_do_not_reach_the_caller(context: Translating, raised: Exception) -> None:
+    """A caller cannot know the driver's state 12. The driver's error is the cause of ours."""
     with pytest.raises(StoreError) as error, context:
         raise raised
 
@@ -291,14 +291,14 @@ def test_what_the_driver_says_of_itself_does_not_reach_the_caller(context: Trans
     assert raised is error.value.__cause__
 
 
-def test_silence_may_be_a_lock() -> None:
-    """Who looks for a broken network finds none where another session locks a table."""
+def test_a_missing_answer_may_be_a_lock() -> None:
+    """The message must mention locks: another session may have locked a table, with no fault in the network."""
     with pytest.raises(StoreUnavailable, match="another session holds a lock that is needed: no answer"), calling("s"):
         raise TimeoutError
 
 
 def test_while_connecting_nothing_was_sent() -> None:
-    """Whatever the server says, it has done nothing."""
+    """The server has executed nothing, whatever its error."""
     for raised in (
         asyncpg.ConnectionDoesNotExistError("closed"),
         asyncpg.CannotConnectNowError("the database system is starting up"),
@@ -311,7 +311,7 @@ def test_while_connecting_nothing_was_sent() -> None:
         assert "not_sent" == error.value.outcome
 
 
-def test_other_errors_pass() -> None:
+def test_other_errors_are_raised_unchanged() -> None:
     """A defect of ours must look like one."""
     for context in (calling("s"), connecting("postgresql://h/x")):
         with pytest.raises(ZeroDivisionError), context:
@@ -319,13 +319,13 @@ def test_other_errors_pass() -> None:
 
 
 @pytest.mark.parametrize("code", ["08006", "40001", "40P01", "53300", "55P03", "57P01", "57014", "25006"])
-def test_what_may_pass_by_itself_is_transient(code: str) -> None:
-    """The server restarts, fails over, is full, or two transactions met."""
+def test_a_failure_that_may_end_by_itself_is_transient(code: str) -> None:
+    """The server restarts, fails over or is full, or two transactions conflicted."""
     assert is_transient(StoreError("x", sqlstate=code))
 
 
 @pytest.mark.parametrize("code", [None, "23505", "42P01", "28P01", "22003", "25P02"])
-def test_what_will_not_pass_by_itself_is_not_transient(code: str | None) -> None:
-    """Trying again would only hide it."""
+def test_a_failure_that_does_not_end_by_itself_is_not_transient(code: str | None) -> None:
+    """A retry would only hide it."""
     assert not is_transient(StoreError("x", sqlstate=code))
     assert not is_transient(ValueError("x"))

@@ -1,7 +1,7 @@
-"""What changes between the snapshot of a fetch and its locks is seen: each trap by its own forced interleaving.
+"""A fetch notices changes between its snapshot and its locks: each race by its own forced interleaving.
 
-The conditions of a fetch stand in the nodes that lock, so that the server checks them again on the newest row. A
-condition that stands anywhere else passes every other test, and claims a wrong job once in a million.
+The conditions of a fetch are in the nodes that lock, so that the server checks them again on the newest row. A
+condition elsewhere would pass every other test, and claim a wrong job once in a million.
 """
 
 import anyio
@@ -47,10 +47,10 @@ GROWS = {
 
 
 @pytest.mark.parametrize("more", GROWS)
-async def test_a_job_that_a_batch_has_no_room_for_any_more_is_claimed_in_its_row(
+async def test_a_job_that_no_longer_fits_into_a_batch_is_claimed_in_its_row(
     gate: Gate, fetcher: Session, other: Session, more: str
 ) -> None:
-    """The fetch has seen it without that: what is written into a batch is what the lock shows."""
+    """The batch stores the locked row, not the one of the snapshot."""
     grown, stay = await add(fetcher), await add(fetcher)
     change_it = other.execute(f"update asyncq._jobs set {GROWS[more]} where id = {grown}")
 
@@ -60,10 +60,10 @@ async def test_a_job_that_a_batch_has_no_room_for_any_more_is_claimed_in_its_row
 
 
 @pytest.mark.parametrize("queue", [None, "q"])
-async def test_a_job_that_was_written_meanwhile_is_claimed_in_its_row_beside_the_batch(
+async def test_a_job_that_was_changed_meanwhile_is_claimed_in_its_row_beside_the_batch(
     gate: Gate, fetcher: Session, other: Session, queue: str | None
 ) -> None:
-    """The batch is taken by place, and it has moved: left there, locked, it would be nobody's."""
+    """Jobs of a batch are deleted by their place, and this one has moved: it must not stay locked without a claim."""
     moved, stay = await add(fetcher, queue=queue), await add(fetcher, queue=queue and "other")
     move_it = other.execute(f"""update asyncq._jobs set payload = '{{"new": 1}}' where id = {moved}""")
     claims = await gate.during(fetch(fetcher, form="batched"), move_it)
@@ -77,7 +77,7 @@ async def test_a_job_that_was_written_meanwhile_is_claimed_in_its_row_beside_the
 async def test_a_job_that_was_deleted_is_not_claimed(
     gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
 ) -> None:
-    """Somebody removed it, or another worker completed it."""
+    """It was removed, or completed by another worker."""
     await add(fetcher, queue=queue)
 
     assert [] == await gate.during(fetched(fetcher, form=form), other.execute("delete from asyncq._jobs"))
@@ -87,7 +87,7 @@ async def test_a_job_that_was_deleted_is_not_claimed(
 async def test_a_claim_shows_the_newest_payload(
     gate: Gate, fetcher: Session, other: Session, queue: str | None, form: str
 ) -> None:
-    """A scan beside the update would read the old one, and the worker would run a request that was replaced."""
+    """A scan during the update would read the old one, and the worker would run a replaced request."""
     await add(fetcher, queue=queue)
     (claim,) = await gate.during(
         fetch(fetcher, form=form), other.execute("""update asyncq._jobs set payload = '{"new": 1}', max_attempts = 3""")
@@ -97,7 +97,7 @@ async def test_a_claim_shows_the_newest_payload(
 
 
 @BOTH
-async def test_a_job_that_somebody_holds_is_skipped_and_not_waited_for(
+async def test_a_locked_job_is_skipped_and_not_waited_for(
     sql: Session, other: Session, queue: str | None, form: str
 ) -> None:
     """A user's open transaction must not stop the workers."""
@@ -111,8 +111,8 @@ async def test_a_job_that_somebody_holds_is_skipped_and_not_waited_for(
     assert [held] == await fetched(sql, form=form)
 
 
-async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Session, other: Session) -> None:
-    """Its order is a promise: the second job does not overtake a first one that is being changed."""
+async def test_a_queue_waits_while_its_first_job_is_locked(sql: Session, other: Session) -> None:
+    """The order is guaranteed: the second job does not overtake a first one that is being changed."""
     first, second = await add(sql, queue="q"), await add(sql, queue="q")
     async with other.connection.transaction():
         await other.rows("select from asyncq._jobs where id = $1 for update", first)
@@ -126,7 +126,7 @@ async def test_a_queue_stands_still_while_somebody_holds_its_first_job(sql: Sess
 async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """Two fetches saw it free; the first one takes it, and its first job is gone already when the second one locks."""
+    """Two fetches saw it free. The first one takes it, and its job has ended when the second one locks."""
     await add(fetcher, queue="q")
     await add(fetcher, queue="q")
     first: list[asyncpg.Record] = []
@@ -143,7 +143,7 @@ async def test_a_queue_that_was_taken_meanwhile_gives_no_second_job(
 async def test_a_queue_that_was_taken_meanwhile_for_another_job_gives_no_second_one(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """A job of higher priority came, and runs; what was seen as the queue's first job is still free."""
+    """An urgent job was added and runs. The first job of the snapshot is still free, but must not be claimed."""
     await add(fetcher, queue="q")
     urgent: list[int] = []
 
@@ -158,7 +158,7 @@ async def test_a_queue_that_was_taken_meanwhile_for_another_job_gives_no_second_
 async def test_a_queue_whose_first_job_ended_meanwhile_is_left_as_it_is(
     gate: Gate, fetcher: Session, other: Session
 ) -> None:
-    """The queue is free again, but what was seen as its first job is gone: whoever ended it looks for the next one."""
+    """The queue is free, but the first job of the snapshot is gone. The worker that ended it claims the next one."""
     await add(fetcher, queue="q")
     second = await add(fetcher, queue="q")
 
@@ -217,7 +217,7 @@ async def test_a_job_that_left_its_queue_is_not_claimed_with_the_queue(
 
 
 async def test_a_fetch_locks_no_more_than_it_takes(sql: Session, other: Session) -> None:
-    """What one worker locks and leaves is invisible to another that fetches at this moment, and then sleeps over it."""
+    """Locked rows are invisible to a concurrent fetch, whose worker would then sleep although they are due."""
     await add_many(sql, 40, queue="case when i % 2 = 0 then 'q' || i end")
     async with other.connection.transaction():
         mine = await fetched(other, 10, worker=2)
@@ -228,7 +228,7 @@ async def test_a_fetch_locks_no_more_than_it_takes(sql: Session, other: Session)
 
 
 async def test_fetches_side_by_side_take_neighbours(dsn: str, sql: Session) -> None:
-    """Of six open transactions none waits for another, and none leaves a gap."""
+    """None of six open transactions waits for another, and none leaves a gap."""
     await add_many(sql, 60)
     taken: list[list[int]] = []
     connections = [await asyncpg.connect(dsn) for _ in range(6)]
@@ -258,7 +258,7 @@ async def test_a_fetch_does_not_wait_for_a_queue_that_is_being_freed(sql: Sessio
 
 
 async def test_the_unique_index_is_the_second_fence(dsn: str, sql: Session) -> None:
-    """Should the lock of a queue ever be passed by, the claim fails rather than to run two jobs of it at once."""
+    """If the lock of a queue failed, the claim would fail rather than run two jobs of the queue at once."""
     await add_many(sql, 2, queue="'q'")
     await fetch(sql)
     await sql.execute("delete from asyncq._queues")
@@ -269,7 +269,7 @@ async def test_the_unique_index_is_the_second_fence(dsn: str, sql: Session) -> N
 
 
 async def test_eight_workers_drain_queues_and_others_and_run_nothing_twice(dsn: str, sql: Session) -> None:
-    """A ledger of what runs: no queue twice at once (the second fence would raise), no job twice, none left."""
+    """No queue runs two jobs at once (the second fence would raise), no job runs twice, and none is left."""
     await add_many(sql, 600, queue="case when i % 3 > 0 then 'q' || i % 20 end", priority="i % 2")
     ran: list[int] = []
 

@@ -21,7 +21,7 @@ META = r'{"trace": "\u001e", "list": [1, null]}'
 
 
 async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -> list[Claim]:
-    """All jobs, as a worker claims them; those that are claimed in their rows are free again then."""
+    """All jobs as a worker claims them; those that were claimed in rows are free again afterwards."""
     line = ReconnectingConnection(Database(dsn, schema), "fetch", generic_plans=True)
     tasks = await sql.values("select id from asyncq._tasks")
     try:
@@ -36,10 +36,10 @@ async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -
 
 @pytest.mark.parametrize("earlier", ["interval '0'", "interval '1 s' * (id - 1)"], ids=["when due", "before"])
 @pytest.mark.parametrize("has_meta", [False, True])
-async def test_claims_of_a_batch_say_what_those_of_rows_say(
+async def test_claims_of_a_batch_equal_those_of_rows(
     dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, earlier: str, has_meta: bool
 ) -> None:
-    """One row tells of all of them: what belongs to one must not be told of another."""
+    """One row describes all of them: values of one job must not be returned for another."""
     monkeypatch.setattr(claim, "BATCH_FROM", 2)
     async with session(dsn, schema) as sql:
         for added in ADDED:

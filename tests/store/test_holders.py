@@ -1,4 +1,4 @@
-"""Who keeps dead rows from being removed: each kind of culprit is really there, and is named."""
+"""Sessions that keep dead rows from being removed: each kind is simulated, and is reported."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ HIDDEN = 10**9
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[str]:
-    """A server where nobody else holds anything, and which takes prepared transactions and standbys."""
+    """A server that no other test uses, with prepared transactions and standbys enabled."""
     with start(fsync=False, settings=SETTINGS) as server:
         yield server.dsn
 
@@ -35,19 +35,19 @@ async def holders(sql: Session, least_s: float = AT_ONCE, least_xids: int = EVEN
     return [Holder(*row) for row in await sql.run("holders", least_s, least_xids, MANY)]
 
 
-def told(found: list[Holder]) -> list[tuple[Any, ...]]:
-    """What can be said of each beforehand."""
+def predictable(found: list[Holder]) -> list[tuple[Any, ...]]:
+    """The fields of each holder that a test can predict."""
     return [(one.kind, one.pid, one.name, one.owner, one.state) for one in found]
 
 
-async def test_nobody_holds_anything_on_an_idle_server(alone: str) -> None:
-    """Also who asks does not count."""
+async def test_an_idle_server_has_no_holders(alone: str) -> None:
+    """The caller itself does not count."""
     async with temporary_schema(alone) as schema, session(alone, schema) as sql:
         assert [] == await holders(sql)
 
 
 async def test_a_snapshot_that_is_held_is_named(alone: str) -> None:
-    """By its process, program, role and state, and with its age in seconds and in transactions."""
+    """The report has its process, program, role and state, and its age in seconds and in transactions."""
     async with (
         temporary_schema(alone) as schema,
         session(alone, schema) as sql,
@@ -59,7 +59,7 @@ async def test_a_snapshot_that_is_held_is_named(alone: str) -> None:
             await sql.execute("select asyncq.add_job('t')")
         found = await holders(sql)
 
-    assert [("idle", pid, "report", "postgres", "idle in transaction")] == told(found)
+    assert [("idle", pid, "report", "postgres", "idle in transaction")] == predictable(found)
     assert (True, True) == (found[0].xids >= 3, 0 < (found[0].held_s or 0) < 60)
 
 
@@ -80,7 +80,7 @@ async def test_a_statement_that_runs_for_long_is_named(alone: str) -> None:
             found = await holders(sql)
             await blocker.execute("select pg_advisory_unlock(77)")
 
-    assert [("transaction", pid, "batch", "postgres", "active")] == told(found)
+    assert [("transaction", pid, "batch", "postgres", "active")] == predictable(found)
 
 
 async def test_a_transaction_that_sees_nothing_and_has_written_nothing_holds_nothing(alone: str) -> None:
@@ -110,7 +110,7 @@ async def test_a_prepared_transaction_is_named(alone: str) -> None:
         finally:
             await sql.execute("rollback prepared 'forgotten'")
 
-    assert [("prepared", None, "forgotten", "postgres", None)] == told(found)
+    assert [("prepared", None, "forgotten", "postgres", None)] == predictable(found)
     assert "the prepared transaction forgotten (postgres), for " in str(found[0])
 
 
@@ -127,8 +127,8 @@ async def test_a_standby_with_feedback_is_named(alone: str) -> None:
     assert ("standby", "standby1", None) == (found.kind, found.name, found.held_s)
 
 
-async def test_a_replication_slot_whose_standby_is_away_is_named(alone: str) -> None:
-    """It remembers what its standby saw last, for ever."""
+async def test_a_replication_slot_whose_standby_is_gone_is_named(alone: str) -> None:
+    """It keeps its standby's last snapshot for ever."""
     async with temporary_schema(alone) as schema, session(alone, schema) as sql:
         oldest = await sql.value("select pg_current_xact_id()::text::int")
         try:
@@ -157,8 +157,8 @@ async def test_a_replication_slot_whose_standby_is_away_is_named(alone: str) -> 
     )
 
 
-async def test_who_began_lately_is_not_named(alone: str) -> None:
-    """Each statement holds the horizon for its time; where the time is hidden, its age in transactions decides."""
+async def test_a_young_holder_is_not_reported(alone: str) -> None:
+    """Each statement holds the horizon while it runs. If its time is hidden, its age in transactions decides."""
     async with (
         temporary_schema(alone) as schema,
         session(alone, schema) as sql,
@@ -172,8 +172,8 @@ async def test_who_began_lately_is_not_named(alone: str) -> None:
     assert (0, 1) == (len(young), len(old))
 
 
-async def test_a_role_without_the_right_is_told_what_it_may_see_and_what_it_may_not(alone: str) -> None:
-    """What others do is hidden: that nobody is seen says nothing, and `doctor` says so."""
+async def test_a_role_without_the_right_sees_its_own_holders_and_a_hint(alone: str) -> None:
+    """Activity of other roles is hidden, so an empty result proves nothing. `doctor` says so."""
     async with three_roles(alone) as roles, session(alone, roles.schema, application_name="secret") as report:
         dsn = roles.dsn_of(roles.worker)
         async with report.connection.transaction(isolation="repeatable_read"):
@@ -187,8 +187,8 @@ async def test_a_role_without_the_right_is_told_what_it_may_see_and_what_it_may_
     assert said[0].endswith("; what other roles do is hidden: grant pg_read_all_stats to see it")
 
 
-async def test_dead_rows_are_told_by_table(alone: str) -> None:
-    """As the server has counted them, which it does when a session has been idle for a moment or has ended."""
+async def test_dead_rows_are_reported_by_table(alone: str) -> None:
+    """The server counts them when a session has been idle for a moment or has ended."""
     async with temporary_schema(alone) as schema, session(alone, schema) as sql:
         await sql.rows("select asyncq.add_job('t') from generate_series(1, 50)")
         await sql.execute("delete from asyncq._jobs")
@@ -205,8 +205,8 @@ async def test_dead_rows_are_told_by_table(alone: str) -> None:
     assert ("_jobs", 50, None) == (first["name"], first["dead"], first["vacuumed_at"])
 
 
-async def test_what_it_costs_to_look_at_the_first_jobs_grows_with_the_dead_rows_before_them(alone: str) -> None:
-    """While a snapshot is held, no fetch can tidy up behind itself."""
+async def test_the_cost_of_reading_the_first_jobs_grows_with_the_dead_rows_before_them(alone: str) -> None:
+    """While a snapshot is held, no fetch can remove its dead index entries."""
     async with (
         temporary_schema(alone) as schema,
         session(alone, schema) as sql,

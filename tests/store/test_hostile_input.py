@@ -1,4 +1,4 @@
-"""What comes from strangers stays data: in every name, key, flag, member and error, from add to end."""
+"""Untrusted input stays data: in every name, key, flag, member and error, from add to end."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ async def unused() -> None:
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-async def test_text_goes_through_a_job_unchanged(dsn: str, schema: str, client: Client, text: str) -> None:
-    """Queue, key, flags, payload, meta and the last error; looked up by them, run, failed, retried, ended."""
+async def test_text_passes_through_a_job_unchanged(dsn: str, schema: str, client: Client, text: str) -> None:
+    """Queue, key, flags, payload, meta and last error are kept by search, run, failure, retry and end."""
     seen: list[Any] = []
 
     @task(max_attempts=1)
@@ -89,10 +89,10 @@ async def test_a_task_of_any_name_can_be_added_from_sql_and_only_waits(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_what_is_far_too_long_is_refused_in_a_short_sentence(
+async def test_a_value_that_is_far_too_long_is_refused_in_a_short_sentence(
     client: Client, options: dict[str, Any], field: str
 ) -> None:
-    """A million characters in an error end up in a log."""
+    """A message with a million characters would end up in a log."""
     with pytest.raises(InvalidJob) as caught:
         await client.add_job("t", **options)
 
@@ -100,7 +100,7 @@ async def test_what_is_far_too_long_is_refused_in_a_short_sentence(
 
 
 async def test_a_payload_of_50_mb_is_refused_before_it_is_sent(client: Client) -> None:
-    """With the option that would allow more."""
+    """The message names the option that would allow more."""
     with pytest.raises(InvalidJob, match=r"payload is 52428802 bytes of JSON, at most 1048576 .*max_payload"):
         await client.add_job("t", "x" * 50 * 1024 * 1024)
 
@@ -108,10 +108,10 @@ async def test_a_payload_of_50_mb_is_refused_before_it_is_sent(client: Client) -
 @pytest.mark.parametrize(
     "payload", ['"\\u0080\\u0004\\u0095K\\u0001."', "[1e400]", '{"said": {"a": []}}', '{"sad": 1}', "null", "7"]
 )
-async def test_a_payload_that_no_handler_expects_fails_readably(
+async def test_a_payload_that_no_handler_expects_fails_with_a_clear_error(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection, payload: str
 ) -> None:
-    """Pickled by another queue, or of another version: the job fails with what was expected, the worker goes on."""
+    """It was pickled by another queue, or has another version. The job fails with the expected type."""
 
     @task(max_attempts=1)
     async def greet(said: str) -> None: ...
@@ -142,10 +142,10 @@ async def test_a_payload_that_no_handler_expects_fails_readably(
         ("explain", [2**63], {}),
     ],
 )
-async def test_what_cannot_be_sent_is_refused_by_us(
+async def test_a_value_that_cannot_be_sent_is_refused_by_us(
     client: Client, name: str, given: list[Any], options: dict[str, Any]
 ) -> None:
-    """The driver's sentences name neither the argument nor what was expected, and look like a fault of the database."""
+    """The driver's messages lack the argument and the expected type, and look like a fault of the database."""
     with pytest.raises(InvalidJob) as caught:
         await getattr(client.admin, name)(*given, **options)
 
@@ -153,7 +153,7 @@ async def test_what_cannot_be_sent_is_refused_by_us(
 
 
 async def test_an_error_that_an_administrator_gives_may_hold_anything(client: Client) -> None:
-    """What PostgreSQL cannot store becomes an escape, as in the errors of handlers."""
+    """Characters that PostgreSQL cannot store become escapes, as in errors of handlers."""
     added = await client.add_job("t")
     (failed,) = await client.admin.discard_jobs([added.id], "a\0b\udcff")
 

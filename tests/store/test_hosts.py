@@ -120,15 +120,15 @@ def test_a_list_of_hosts_is_read_as_the_driver_reads_it(
 
 
 @pytest.mark.parametrize("dsn", LEFT_TO_THE_DRIVER)
-def test_one_host_and_what_cannot_be_read_are_left_to_the_driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks for local sockets, and refuses the rest with known messages."""
+def test_one_host_and_invalid_lists_are_left_to_the_driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver finds local sockets, and refuses invalid lists with known messages."""
     for name in ("PGHOST", "PGPORT"):
         monkeypatch.delenv(name, raising=False)
     assert [] == listed(dsn, {})
 
 
-def test_each_host_has_a_share_of_the_time_or_what_the_dsn_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in libpq, connect_timeout is for each host."""
+def test_each_host_has_a_share_of_the_time_or_the_time_of_the_dsn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """connect_timeout counts for each host, as in libpq."""
     monkeypatch.setattr(module, "HOST_S", 3.0)
     shares = [
         Hosts("postgresql://a,b/d", {}, 10.0)._each_s,
@@ -143,8 +143,8 @@ def test_each_host_has_a_share_of_the_time_or_what_the_dsn_says(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("manner", get_args(Manner))
-async def test_a_host_of_no_use_is_passed_and_not_asked_again(dsn: str, schema: str, manner: Manner) -> None:
-    """However it fails: the next host is tried, and then it comes first."""
+async def test_an_unusable_host_is_skipped_and_not_tried_again(dsn: str, schema: str, manner: Manner) -> None:
+    """After any failure the next host is tried, and then comes first."""
     async with bad_host(manner) as bad:
         database = Database(with_hosts(dsn, before=[bad.port]), schema)
         for _ in range(3):
@@ -194,7 +194,7 @@ async def _opened(door: str, where: str, schema: str) -> None:
 async def test_a_worker_whose_first_host_is_mute_runs_jobs_and_listens(
     dsn: str, schema: str, client: Client, mute: BadHost, seen: Seen
 ) -> None:
-    """All its connections, and those of listen_dsn; it hardly ever polls."""
+    """All its connections work, and those of listen_dsn, and it hardly ever polls."""
     where = with_hosts(dsn, before=[mute.port])
     worker = make_worker(where, [nothing], schema=schema, observers=[seen], poll=60, listen_dsn=where)
     async with worker.start():
@@ -214,8 +214,10 @@ async def test_the_command_line_passes_a_mute_host_of_pghost(dsn: str, schema: s
     assert (0, "", True) == (done.returncode, done.stderr, mute.accepted >= 1)
 
 
-async def test_who_gives_up_on_a_mute_host_begins_with_another_one(dsn: str, schema: str, mute: BadHost) -> None:
-    """A beat in doubt has half a second: without that each of them would go to the mute host."""
+async def test_after_a_timeout_at_a_mute_host_the_next_try_begins_with_another_one(
+    dsn: str, schema: str, mute: BadHost
+) -> None:
+    """A beat in doubt has half a second. Otherwise each of them would go to the mute host."""
     database = Database(with_hosts(dsn, before=[mute.port]), schema)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(SHORT_S / 3):
@@ -226,8 +228,8 @@ async def test_who_gives_up_on_a_mute_host_begins_with_another_one(dsn: str, sch
     assert 1 == mute.accepted
 
 
-async def test_a_host_that_turns_mute_is_passed_too(dsn: str, schema: str) -> None:
-    """The one that answered last comes first, until it does not."""
+async def test_a_host_that_turns_mute_is_skipped_too(dsn: str, schema: str) -> None:
+    """The host that answered last comes first, until it stops answering."""
     async with link_to(dsn) as link:
         database = Database(with_hosts(dsn, before=[urlsplit(link.dsn).port or 0]), schema)
         await hang_up(await database.connect("test"))
@@ -299,7 +301,7 @@ async def test_each_host_has_its_own_password_of_the_passfile(careful: Callable[
 
 
 async def test_a_refused_login_is_no_reason_to_try_another_host(careful: Callable[[str], Awaitable[str]]) -> None:
-    """As in libpq: the others would refuse it too, and each refusal may count against the role."""
+    """libpq does the same: other hosts would refuse it too, and refusals may count against the role."""
     async with bad_host() as behind:
         dsn = (
             (await careful("false"))

@@ -1,4 +1,4 @@
-"""Adds at every isolation level, side by side: nobody loses a job silently, and nobody deadlocks in one call."""
+"""Concurrent adds at every isolation level: no job is lost silently, and no single call deadlocks."""
 
 import anyio
 import asyncpg
@@ -22,7 +22,7 @@ async def waits(sql: Session, pid: int) -> bool:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_an_add_of_a_name_that_came_meanwhile_is_kept_or_refused(
+async def test_an_add_of_a_name_that_was_stored_meanwhile_is_kept_or_refused(
     database: Database, sql: Session, other: Session, level: str
 ) -> None:
     """An old snapshot does not show the new name, and it cannot be stored again: 40001, never silence."""
@@ -45,7 +45,7 @@ async def test_an_add_of_a_name_that_came_meanwhile_is_kept_or_refused(
 async def test_an_add_waits_for_another_add_of_the_same_new_name(
     database: Database, sql: Session, other: Session, level: str, ends: str
 ) -> None:
-    """Whatever becomes of the other one: when it is over, the job is kept, or refused."""
+    """When the other transaction has ended, the job is stored or refused."""
     refused: list[StoreError] = []
     pid = sql.connection.get_server_pid()
 
@@ -72,7 +72,7 @@ async def test_an_add_waits_for_another_add_of_the_same_new_name(
 
 
 async def test_adds_of_the_same_new_names_in_opposite_orders_do_not_deadlock(dsn: str, database: Database) -> None:
-    """Names are stored in alphabetical order, tasks before queues, whatever the order of the specs."""
+    """Names are stored in alphabetical order, tasks before queues, not in the order of the specs."""
     names = [f"name{number}" for number in range(40)]
     forwards = [JobSpec(task=name, queue=name) for name in names]
     added: list[int] = []

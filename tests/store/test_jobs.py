@@ -1,4 +1,4 @@
-"""Jobs in the store: what goes to the server and what comes back, on connections of ours and of strangers."""
+"""Jobs in the store: sent and returned values, on our connections and on callers' ones."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def strange(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 @pytest.mark.parametrize("names", [[], ["t"]], ids=["new", "known"])
 async def test_a_job_is_added_and_read_as_it_was_given(database: Database, sql: Session, names: list[str]) -> None:
-    """Every field, there and back."""
+    """Every field is stored and read."""
     await sql.rows("select asyncq._store_tasks($1::text[])", names)
     (added,) = await add_jobs(database, sql.connection, [FULL])
     job = await get_job(database, sql.connection, added.id)
@@ -81,7 +81,7 @@ async def test_a_job_of_defaults_is_added(database: Database, sql: Session, name
 
 
 async def test_many_jobs_are_answered_in_the_order_of_their_specs(database: Database, sql: Session) -> None:
-    """And have their ids in that order."""
+    """Their ids have that order, too."""
     specs = [JobSpec(task=f"t{number % 5}", queue=f"q{number % 3}") for number in range(20)]
     ids = [added.id for added in await add_jobs(database, sql.connection, specs)]
     names = await sql.values("select task_identifier from asyncq.jobs order by id")
@@ -109,8 +109,10 @@ from asyncq._jobs as job left join asyncq._requests as request on request.job_id
 
 
 @pytest.mark.parametrize("field", SOME)
-async def test_what_some_jobs_of_a_call_say_is_said_of_them_alone(database: Database, sql: Session, field: str) -> None:
-    """Whatever characters it holds, and whichever of them say it."""
+async def test_options_that_only_some_jobs_of_a_call_have_apply_to_those_alone(
+    database: Database, sql: Session, field: str
+) -> None:
+    """Its characters and its place among the jobs do not matter."""
     specs = [JobSpec(task="t", **options) for options in ({}, {field: SOME[field]}, {})]
     stored = []
     for groups in ([specs], [[spec] for spec in specs]):
@@ -137,15 +139,15 @@ async def test_the_answers_that_say_more_belong_to_their_jobs(database: Database
     assert [Added(one.id) for one in (added[0], added[2], added[4])] == [added[0], added[2], added[4]]
 
 
-async def test_adding_nothing_asks_nothing(database: Database) -> None:
-    """Not even a connection is touched."""
+async def test_adding_nothing_sends_nothing(database: Database) -> None:
+    """No connection is opened."""
     nobody: Any = None
 
     assert [] == await add_jobs(database, nobody, [])
 
 
-async def test_a_job_that_is_not_there_is_none(database: Database, sql: Session) -> None:
-    """It ended well, or never was."""
+async def test_a_missing_job_is_none(database: Database, sql: Session) -> None:
+    """It ended well, or never existed."""
     assert await get_job(database, sql.connection, 1) is None
 
 
@@ -184,8 +186,8 @@ async def test_adds_work_on_a_connection_with_codecs_of_its_own(
     assert "added" == added.outcome
 
 
-async def test_adds_work_on_a_connection_whose_pool_made_it_a_proxy(dsn: str, database: Database) -> None:
-    """That is what `pool.acquire()` gives."""
+async def test_adds_work_on_a_proxy_of_a_pool(dsn: str, database: Database) -> None:
+    """`pool.acquire()` returns such a proxy."""
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as connection:
         (added,) = await add_jobs(database, connection, [FULL])
 
@@ -202,8 +204,8 @@ async def test_an_add_is_part_of_the_callers_transaction(database: Database, sql
     assert await get_job(database, sql.connection, added.id) is None
 
 
-async def test_an_add_in_an_aborted_transaction_says_so(database: Database, sql: Session) -> None:
-    """An earlier statement of the caller failed, and was swallowed: the server's own sentence helps nobody."""
+async def test_an_add_in_an_aborted_transaction_raises_a_clear_error(database: Database, sql: Session) -> None:
+    """The caller ignored the error of an earlier statement. The server's own message does not help."""
     transaction = sql.connection.transaction()
     await transaction.start()
     with pytest.raises(asyncpg.PostgresError):
@@ -215,8 +217,8 @@ async def test_an_add_in_an_aborted_transaction_says_so(database: Database, sql:
     assert "25P02" == error.value.sqlstate
 
 
-async def test_an_add_in_a_read_only_transaction_says_so(database: Database, sql: Session) -> None:
-    """Or on a replica."""
+async def test_an_add_in_a_read_only_transaction_raises_a_clear_error(database: Database, sql: Session) -> None:
+    """A replica behaves the same."""
     async with sql.connection.transaction(readonly=True):
         with pytest.raises(TransactionUnusable, match="read only") as error:
             await add_jobs(database, sql.connection, [FULL])
@@ -225,7 +227,7 @@ async def test_an_add_in_a_read_only_transaction_says_so(database: Database, sql
 
 
 async def test_a_job_that_the_server_refuses_names_the_field_and_the_code(database: Database, sql: Session) -> None:
-    """Somebody may call the store with a spec that was not checked; the server checks again."""
+    """The store may get a spec that was not checked, so the server checks again."""
     with pytest.raises(InvalidJob, match="at least 1 is needed") as error:
         await add_jobs(database, sql.connection, [JobSpec(task="t"), JobSpec(task="t", max_attempts=0)])
 
@@ -254,7 +256,7 @@ async def test_a_connection_that_is_in_use_is_no_lost_connection(database: Datab
 
 
 async def test_a_connection_that_was_closed_before_has_sent_nothing(dsn: str, database: Database) -> None:
-    """So the call may be made again without a second thought."""
+    """The call may therefore be repeated safely."""
     connection = await asyncpg.connect(dsn)
     await connection.close(timeout=5)
     with pytest.raises(StoreUnavailable, match="is closed") as error:
@@ -272,8 +274,8 @@ async def test_times_with_any_offset_arrive(database: Database, sql: Session, zo
     assert run_at == await sql.value("select run_at from asyncq._jobs")
 
 
-async def test_claims_come_in_the_order_of_running(line: ReconnectingConnection, sql: Session) -> None:
-    """The statement returns them as it likes."""
+async def test_claims_are_returned_in_the_order_of_their_runs(line: ReconnectingConnection, sql: Session) -> None:
+    """The statement returns them in any order."""
     await add_many(sql, 30, priority="-(i % 3)", queue="case when i % 4 = 0 then 'q' || i end")
     claims = await fetch_jobs(line, 1, 1, 100, [1], None, START)
 
@@ -281,8 +283,8 @@ async def test_claims_come_in_the_order_of_running(line: ReconnectingConnection,
     assert sorted(claim.place for claim in claims) == [claim.place for claim in claims]
 
 
-async def test_a_claim_says_everything_about_its_job(line: ReconnectingConnection, sql: Session) -> None:
-    """By the names of its fields, not by their places: two numbers that change places are soon read."""
+async def test_a_claim_has_all_fields_of_its_job(line: ReconnectingConnection, sql: Session) -> None:
+    """Fields are compared by name, since two exchanged numbers are easily overlooked."""
     await sql.execute("""
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
           options := '{"meta": {"m": 1}}');
@@ -297,8 +299,8 @@ async def test_a_claim_says_everything_about_its_job(line: ReconnectingConnectio
     assert dict(row) == {name: getattr(claim, name) for name in row.keys()}  # noqa: SIM118 - a record has values
 
 
-async def test_a_fetch_goes_on_at_a_place(line: ReconnectingConnection, sql: Session) -> None:
-    """The place of the last claim of one fetch is where the next one begins."""
+async def test_a_fetch_continues_at_a_place(line: ReconnectingConnection, sql: Session) -> None:
+    """The place of a fetch's last claim is the start of the next one."""
     await add_many(sql, 4)
     first = await fetch_jobs(line, 1, 1, 2, [1], None, START)
     await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
@@ -310,7 +312,7 @@ async def test_a_fetch_goes_on_at_a_place(line: ReconnectingConnection, sql: Ses
 async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
     line: ReconnectingConnection, sql: Session
 ) -> None:
-    """One that the driver cannot decode would take its batch with it, at each fetch anew."""
+    """A time that the driver cannot decode would fail each fetch of the whole batch."""
     await add(sql, run_at="'0001-01-01 00:00:00+00'")
     await add(sql)
     claims = await fetch_jobs(line, 1, 1, 10, [1], None, START)
@@ -321,7 +323,7 @@ async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
 
 
 async def test_the_next_due_time_is_in_seconds(line: ReconnectingConnection, sql: Session) -> None:
-    """None when there is nothing to wait for."""
+    """It is None if no job waits."""
     since = asyncio.get_running_loop().time()
     nothing = await next_due_s(line, since)
     await add(sql, run_at="now() + interval '60 s'")
@@ -331,7 +333,7 @@ async def test_the_next_due_time_is_in_seconds(line: ReconnectingConnection, sql
 
 
 async def test_lost_claims_are_returned(line: ReconnectingConnection, sql: Session) -> None:
-    """By the numbers of the fetches whose answer never came."""
+    """They are found by the numbers of the fetches without an answer."""
     await add_many(sql, 3)
     await fetch_jobs(line, 1, 5, 2, [1], None, START)
     await fetch_jobs(line, 1, 6, 1, [1], None, START)

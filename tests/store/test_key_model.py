@@ -1,9 +1,8 @@
-"""Thousands of adds, fetches, ends, rescues and removals at once, and a model that says what must be true of them.
+"""Thousands of concurrent adds, fetches, ends, rescues and removals, compared with a model.
 
-Each request has a number; its payload is an array with that number, or an object, which replaces what was gathered.
-Each add says which job stands for the request, and the job's revision: so all requests of a job stand in one
-order, and what a claim of it must hold follows from them. No request is lost: the last run of a job has seen all that
-came to it.
+Each request has a number. Its payload is an array with that number, or an object, which replaces gathered ones. Each
+add returns the job of the request and its revision. So all requests of a job have an order, which determines the
+payload of each claim. No request is lost: the last run of a job has seen all its requests.
 """
 
 import collections
@@ -39,18 +38,18 @@ class Request(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a claim held."""
+    """The revision and the payload of a claim."""
 
     revision: int
     payload: Any
 
 
 class Ledger:
-    """All that was committed.
+    """All committed changes.
 
     Attributes:
         requests: Job -> revision -> the request that made it.
-        runs: Job -> what its runs saw, in their order; what was returned unstarted is none.
+        runs: Job -> the payloads of its runs, in their order; claims that were returned unstarted do not count.
         removed: Job -> its revision when it was removed while it waited.
         retries: How many adds got 40001.
     """
@@ -68,7 +67,7 @@ class Ledger:
         self.requests[job][revision] = request
 
     def payload(self, job: int, revision: int) -> Any:
-        """What a job holds at a revision: the requests up to it, one after the other."""
+        """The payload of a job at a revision: the requests up to it, one after the other."""
         held: Any = None
         for _, request in sorted(self.requests[job].items())[: revision + 1]:
             if request.writes or held is None:
@@ -90,13 +89,13 @@ class Ledger:
                 assert max(requests) <= self.removed[job], f"job {job}: a request for a removed job"
             elif job not in self.let_go:
                 assert self.runs[job], f"job {job} never ran"
-                # A worker may hear late that its claim was rescued: runs end in any order.
+                # A worker may notice late that its claim was rescued: runs end in any order.
                 newest = max(seen.revision for seen in self.runs[job])
                 assert newest >= self.last_written(job), f"job {job}: the last request never ran"
 
 
 class Players:
-    """Who does what, each with a session of its own."""
+    """The concurrent actions, each with a session of its own."""
 
     def __init__(self, seed: int, rounds: int) -> None:
         self.ledger = Ledger()
@@ -183,7 +182,7 @@ class Players:
     ("seed", "rounds"),
     [(1, 60), *(pytest.param(seed, 1500, marks=[pytest.mark.slow, pytest.mark.timeout(300)]) for seed in (2, 3, 4))],
 )
-async def test_no_request_is_lost_whatever_happens_at_once(dsn: str, sql: Session, seed: int, rounds: int) -> None:
+async def test_no_request_is_lost_by_concurrent_calls(dsn: str, sql: Session, seed: int, rounds: int) -> None:
     """Four callers, two workers, a rescuer and a remover over three keys."""
     players = Players(seed, rounds)
 

@@ -1,8 +1,8 @@
-"""A request with a key is never lost: it is added while something else is being done to the job that has the key.
+"""A request with a key is never lost, even if the job that has the key is changed at the same time.
 
-Each act stands open on the very row, or the very key lock, when the add comes; then it commits or rolls back. At READ
-COMMITTED the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has
-changed nothing, and the same call works afterwards. Nobody gets an empty row, in any case.
+Each change holds the row or the key lock when the add arrives, then commits or rolls back. At READ COMMITTED the result
+is that of one after the other. At the other levels a loser may get 40001: it has changed nothing, and the same call
+works afterwards. Nobody ever gets an empty row.
 """
 
 import itertools
@@ -79,7 +79,7 @@ async def schema(kept_connections: KeptConnections, shared: str) -> str:
 
 
 async def race(sql: Session, other: Session, act: str, mode: str, ends: str, level: str) -> tuple[list[str], str]:
-    """Let an add come while an act stands open. Returns the refusals of the add, and what the request came to."""
+    """Run an add during an open change. Returns the refusals of the add, and the result of the request."""
     do, before, _ = ACTS[act]
     await sql.execute(EMPTY)
     claims = await prepare(sql, before)
@@ -97,10 +97,10 @@ async def race(sql: Session, other: Session, act: str, mode: str, ends: str, lev
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ACTS)
-async def test_an_add_comes_after_what_is_being_done_to_the_job_that_has_its_key(
+async def test_an_add_waits_for_the_change_of_the_job_that_has_its_key(
     sql: Session, other: Session, act: str, level: str
 ) -> None:
-    """In each mode, and however the act ends: the request waits then, or is refused by a job that is there."""
+    """In each mode and for each end of the act, the request waits afterwards, or a job rejects it."""
     _, before, after = ACTS[act]
     for mode, ends in itertools.product(MODES, ("commit", "rollback")):
         refusals, became = await race(sql, other, act, mode, ends, level)
@@ -136,7 +136,7 @@ async def test_an_old_snapshot_decides_nothing(sql: Session, other: Session, act
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_of_eight_first_adds_at_once_one_is_added(dsn: str, sql: Session, mode: str) -> None:
-    """And seven update it, or are refused by it: nobody sees an empty place that another one is about to take."""
+    """The other seven update it or are rejected. None adds a second job meanwhile."""
     outcomes: list[tuple[str, int]] = []
 
     async def add() -> None:
@@ -203,8 +203,8 @@ async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> N
     assert ["added"] * 3 == [one.outcome for one in done]
 
 
-async def test_what_became_due_during_the_wait_is_told(dsn: str, sql: Session, other: Session) -> None:
-    """An add may wait for a key lock for minutes: the instant after it says whether a worker must hear of the job."""
+async def test_a_job_that_became_due_during_the_wait_notifies(dsn: str, sql: Session, other: Session) -> None:
+    """An add may wait for a key lock for minutes. The time afterwards decides whether it notifies a worker."""
     await sql.execute("""
         create table asyncq.moved (by interval not null);
         insert into asyncq.moved values ('0');

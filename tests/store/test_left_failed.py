@@ -18,8 +18,8 @@ async def fail(connection: asyncpg.Connection) -> None:
         await connection.execute("begin; select 1 / 0")
 
 
-async def test_a_line_in_a_failed_transaction_is_opened_anew(line: ReconnectingConnection) -> None:
-    """Nobody would end that transaction: a worker fetched nothing for ever."""
+async def test_a_line_in_a_failed_transaction_is_opened_again(line: ReconnectingConnection) -> None:
+    """Otherwise nothing would end that transaction, and the worker would never fetch again."""
     failed = await line.connection()
     await fail(failed)
     with pytest.raises(StoreUnavailable, match=SAID) as error:
@@ -29,8 +29,8 @@ async def test_a_line_in_a_failed_transaction_is_opened_anew(line: ReconnectingC
     assert 1 == len(await line.fetch("server_time"))
 
 
-async def test_a_clients_connection_in_a_failed_transaction_is_opened_anew(dsn: str, schema: str) -> None:
-    """With `retry_for` the caller sees nothing of it; the connection is the only one of the pool."""
+async def test_a_clients_connection_in_a_failed_transaction_is_opened_again(dsn: str, schema: str) -> None:
+    """With `retry_for` the caller does not notice, although it is the only connection of the pool."""
     async with Client(dsn, schema=schema, pool_size=1, retry_for=5) as client:
         first = await client.add_job("t")
         assert client._pool is not None
@@ -43,8 +43,8 @@ async def test_a_clients_connection_in_a_failed_transaction_is_opened_anew(dsn: 
     assert [first.id, second.id] == [job.id for job in jobs]
 
 
-async def test_a_client_without_retries_says_what_happened_and_goes_on(dsn: str, schema: str) -> None:
-    """The error does not blame the caller, who has no transaction."""
+async def test_a_client_without_retries_raises_once_and_then_works(dsn: str, schema: str) -> None:
+    """The error does not mention a transaction of the caller, who has none."""
     async with Client(dsn, schema=schema, pool_size=1) as client:
         assert client._pool is not None
         connection = await client._pool.acquire()
@@ -55,8 +55,10 @@ async def test_a_client_without_retries_says_what_happened_and_goes_on(dsn: str,
         await client.add_job("t")
 
 
-async def test_a_heartbeats_connection_in_a_failed_transaction_is_opened_anew(database: Database, sql: Session) -> None:
-    """Kept, it would refuse each beat until the lease is over."""
+async def test_a_heartbeats_connection_in_a_failed_transaction_is_opened_again(
+    database: Database, sql: Session
+) -> None:
+    """Otherwise it would refuse each beat until the lease is over."""
     lifeline = HeartbeatConnection(database, lambda _: None)
     await lifeline.open()
     assert lifeline._connection is not None

@@ -36,7 +36,7 @@ Call = Callable[[Client], Awaitable[object]]
 
 
 async def iterated(client: Client) -> None:
-    """Go through all jobs."""
+    """Read all jobs."""
     async for _ in client.admin.iter_jobs():
         pass
 
@@ -83,11 +83,11 @@ async def limited(sql: Session, dsn: str, way: str) -> AsyncGenerator[tuple[str,
             case _:
                 yield role, mine
     finally:
-        await wait_until(lambda: is_gone(sql, role), description="the connections of the role to be closed")
+        await wait_until(lambda: has_ended(sql, role), description="the connections of the role to be closed")
         await sql.execute(f"drop owned by {role}; drop role {role}")
 
 
-async def is_gone(sql: Session, role: str) -> bool:
+async def has_ended(sql: Session, role: str) -> bool:
     """Whether the role has no connection any more."""
     await sql.execute(ANEW)
     return not await sql.value("select count(*) from pg_stat_activity where usename = $1", role)
@@ -122,8 +122,8 @@ async def test_administration_waits_longer_than_the_role_may(sql: Session, dsn: 
 
 
 @pytest.mark.parametrize("way", ["direct", "pooled", "pgbouncer"])
-async def test_adds_and_what_a_caller_does_keep_the_limits(sql: Session, dsn: str, way: str) -> None:
-    """Those of a web request; also on the connection on which an administrator has just looked."""
+async def test_adds_and_calls_of_a_caller_keep_the_limits(sql: Session, dsn: str, way: str) -> None:
+    """These are limits of a web request, even on the connection of an earlier administrative call."""
     async with limited(sql, dsn, way) as (_, mine), Client(mine, schema=sql.schema, pool_size=1) as client:
         await client.admin.counts()
         await sql.execute(LOCK)
@@ -150,7 +150,7 @@ async def test_statements_of_workers_wait_longer_than_the_role_may(sql: Session,
 
 
 async def test_a_statement_of_a_worker_ends_in_the_server_without_it(sql: Session, dsn: str) -> None:
-    """None goes on for ever after its worker has given up."""
+    """None runs on after its worker has given up."""
     connection = await Database(dsn, sql.schema).connect("test")
     limits = [await connection.fetchval(f"show {name}") for name in LIMITS]
     await connection.close()

@@ -1,4 +1,4 @@
-"""`store.listen`: the connection that hears of new jobs, and notices its own death."""
+"""`store.listen`: the connection that receives notifications, and notices when it is broken."""
 
 from asyncq.store.database import Database
 from asyncq.store.listen import TO_ALL, cancel_channel, channel, listening
@@ -10,8 +10,8 @@ from tests.support.waiting import wait_until
 QUIET = (lambda *said: None, lambda: None, lambda: None, lambda text: None)
 
 
-async def test_an_add_is_heard(database: Database, sql: Session) -> None:
-    """Once for each transaction."""
+async def test_an_add_is_received(database: Database, sql: Session) -> None:
+    """Each transaction notifies once."""
     heard: list[str] = []
     async with listening(database, heard.append, *QUIET) as listener:
         await listener.go_on_call(was_mine=False)
@@ -28,7 +28,7 @@ async def test_the_channel_is_the_schemas_own(sql: Session) -> None:
 
 
 async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, sql: Session) -> None:
-    """Whoever listens connects again, and looks for what it missed."""
+    """The listener reconnects, and fetches the jobs that it missed."""
     async with listening(database, lambda text: None, *QUIET) as listener:
         quiet = listener.broken.is_set()
         await listener.probe(0, 1.0)
@@ -41,10 +41,10 @@ async def test_a_connection_that_is_cut_is_noticed_at_once(database: Database, s
     assert not quiet
 
 
-async def test_a_cancel_of_a_running_job_is_heard_with_its_worker_and_its_claim(
+async def test_a_cancel_of_a_running_job_is_received_with_its_worker_and_its_claim(
     database: Database, sql: Session
 ) -> None:
-    """On a channel of its own: it is no reason to fetch."""
+    """It has its own channel, since it is no reason to fetch."""
     heard: list[tuple[int, int, int]] = []
     woken: list[str] = []
     job = await add(sql)

@@ -1,6 +1,7 @@
-"""Whoever locks several jobs does so in the order of their ids: in other orders two would wait for each other.
+"""Statements lock several jobs in the order of their ids. Otherwise two of them could deadlock.
 
-Seen without chance: somebody holds the job in the middle; who waits for it has locked the first one, not the last.
+The test is deterministic: a session locks the job in the middle. A statement that waits for it has locked the first
+one, not the last.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +17,7 @@ from tests.support.keyed import Spec, add_all
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
-NAMES = ("c", "b", "a")  # an index on them has another order than that on ids
+NAMES = ("c", "b", "a")  # their index has another order than that of the ids
 WORKER = 7
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 
@@ -72,7 +73,7 @@ CALLS: dict[str, tuple[Callable[[Session], Awaitable[list[int]]], Callable[[Sess
 async def test_jobs_are_locked_in_the_order_of_their_ids(
     dsn: str, schema: str, sql: Session, other: Session, call: str
 ) -> None:
-    """Whatever the order of the arguments, and that of any other index."""
+    """Neither the order of the arguments nor that of another index matters."""
     prepare, do = CALLS[call]
     ids = await prepare(sql)
     async with (

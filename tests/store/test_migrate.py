@@ -52,7 +52,7 @@ async def installed(sql: Session) -> list[int]:
 
 
 async def test_a_fresh_database_gets_everything(new: Database, bare: Session) -> None:
-    """And says what was done."""
+    """The report names the migrations."""
     report = await migrate(new)
 
     assert (tuple(item.name for item in migrations()), NEWEST, NEWEST, False) == (
@@ -64,7 +64,7 @@ async def test_a_fresh_database_gets_everything(new: Database, bare: Session) ->
 
 
 async def test_a_second_time_changes_nothing(new: Database, bare: Session) -> None:
-    """It is run at each deployment."""
+    """Every deployment runs it."""
     await migrate(new)
     before = await bare.rows("select * from asyncq._migrations order by id")
     report = await migrate(new)
@@ -73,8 +73,8 @@ async def test_a_second_time_changes_nothing(new: Database, bare: Session) -> No
     assert before == await bare.rows("select * from asyncq._migrations order by id")
 
 
-async def test_a_function_that_was_changed_by_hand_is_put_right(new: Database, bare: Session) -> None:
-    """There is one copy of each, and it is in the release; that also shuts a door of time that a test left open."""
+async def test_a_function_that_was_changed_by_hand_is_restored(new: Database, bare: Session) -> None:
+    """The release has the only copy of each function. This also restores a clock that a test moved."""
     await migrate(new)
     await bare.execute("""
         create or replace function asyncq.now() returns timestamptz
@@ -84,8 +84,8 @@ async def test_a_function_that_was_changed_by_hand_is_put_right(new: Database, b
     assert await bare.value("select asyncq.now() = now()")
 
 
-async def test_a_schema_that_somebody_created_is_filled(new: Database, bare: Session) -> None:
-    """Where roles may not create schemas, an administrator does; what else is in it is left alone."""
+async def test_an_existing_empty_schema_is_filled(new: Database, bare: Session) -> None:
+    """An administrator creates it if roles may not. Other objects in it are left alone."""
     await bare.execute("""
         create schema asyncq;
         create function asyncq.theirs() returns int language sql as 'select 7'""")
@@ -111,7 +111,7 @@ async def test_eight_tasks_at_once_install_it_once(new: Database, bare: Session)
 
 
 def test_eight_processes_at_once_install_it_once(dsn: str) -> None:
-    """The same, as it happens."""
+    """Real processes are used."""
     schema = f"t_{secrets.token_hex(6)}"
     command = [sys.executable, "-c", ONE_PROCESS, dsn, schema]
     children = [subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) for _ in range(8)]
@@ -127,7 +127,7 @@ async def drop(dsn: str, schema: str) -> None:
         await sql.execute("set client_min_messages = warning; drop schema asyncq cascade")
 
 
-async def test_an_older_release_changes_nothing_and_says_so(
+async def test_an_older_release_changes_nothing_and_warns(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its function bodies would undo those of the newer one, while newer workers run."""
@@ -145,7 +145,7 @@ async def test_an_older_release_changes_nothing_and_says_so(
 async def test_a_pending_migration_is_applied_and_the_functions_follow(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An upgrade."""
+    """It is an upgrade."""
     with monkeypatch.context() as older:
         release(older, last=NEWEST - 1)
         older.setattr(module, "_functions", nothing)
@@ -160,7 +160,7 @@ async def test_a_pending_migration_is_applied_and_the_functions_follow(
 async def test_a_migration_may_do_nothing(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """Changed functions come with one, if only a comment; the driver cannot run that alone."""
+    """Changed functions need one, even if it is only a comment, which the driver cannot run alone."""
     release(monkeypatch, migration(text))
     report = await migrate(new)
 
@@ -169,11 +169,11 @@ async def test_a_migration_may_do_nothing(
 
 
 async def nothing(*_: object) -> None:
-    """Stands in for the functions of a release whose tables do not fit ours."""
+    """Replaces the functions of a release whose tables do not fit ours."""
 
 
-async def test_what_is_recorded_is_the_text_that_ran(new: Database, bare: Session) -> None:
-    """So that a migration that somebody edited afterwards can be found."""
+async def test_the_recorded_checksum_is_that_of_the_executed_text(new: Database, bare: Session) -> None:
+    """A migration that was edited afterwards can then be found."""
     await migrate(new)
 
     assert [item.checksum for item in migrations()] == await bare.values(
@@ -183,10 +183,10 @@ async def test_what_is_recorded_is_the_text_that_ran(new: Database, bare: Sessio
 
 @pytest.mark.parametrize("columns", ["id text", "id int, name text", "version_num text not null"])
 @pytest.mark.parametrize("row", [False, True])
-async def test_somebody_elses_table_of_migrations_is_refused_and_left_alone(
+async def test_a_foreign_table_of_migrations_is_refused_and_left_alone(
     new: Database, bare: Session, columns: str, row: bool
 ) -> None:
-    """Another program may call its table so: it must not be read as ours, nor written to."""
+    """Another program may use this name. The table must be neither read nor changed."""
     await bare.execute(f"create schema asyncq; create table asyncq._migrations ({columns})")
     if row:
         await bare.execute("insert into asyncq._migrations values ('1')")
@@ -203,7 +203,7 @@ async def test_somebody_elses_table_of_migrations_is_refused_and_left_alone(
 async def test_a_failure_in_the_middle_leaves_nothing(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One transaction: the schema itself is gone with it."""
+    """It is one transaction, so even the schema is gone."""
     release(monkeypatch, migration("create table asyncq.half (id int); select 1 / 0"))
     with pytest.raises(StoreError, match="division by zero"):
         await migrate(new)
@@ -211,8 +211,8 @@ async def test_a_failure_in_the_middle_leaves_nothing(
     assert await bare.value("select to_regnamespace($1) is null", bare.schema)
 
 
-async def test_a_role_that_may_not_create_schemas_is_told(new: Database, bare: Session) -> None:
-    """With the server's sentence; nothing is done."""
+async def test_a_role_that_may_not_create_schemas_gets_an_error(new: Database, bare: Session) -> None:
+    """The error has the server's message, and nothing is done."""
     role = f"weak_{bare.schema}"
     await bare.execute(f"create role {role} login")
     try:
@@ -223,8 +223,8 @@ async def test_a_role_that_may_not_create_schemas_is_told(new: Database, bare: S
 
 
 @pytest.mark.usefixtures("quick")
-async def test_who_holds_the_lock_is_named(new: Database, sql: Session, schema: str) -> None:
-    """A transaction that somebody left open: whoever deploys has to know whom to ask."""
+async def test_the_holder_of_the_lock_is_named(new: Database, sql: Session, schema: str) -> None:
+    """A deployment must know which open transaction to end."""
     said: list[str] = []
     pid = sql.connection.get_server_pid()
     database = Database(new.dsn, schema)
@@ -239,7 +239,7 @@ async def test_who_holds_the_lock_is_named(new: Database, sql: Session, schema: 
 
 
 @pytest.mark.usefixtures("quick")
-async def test_another_migration_that_holds_the_lock_is_named_and_nobody_elses_lock_is(
+async def test_another_migration_that_holds_the_lock_is_named_and_no_other_lock_is(
     dsn: str, new: Database, bare: Session
 ) -> None:
     """Advisory locks are numbers, and the application has its own."""
@@ -258,10 +258,10 @@ async def test_another_migration_that_holds_the_lock_is_named_and_nobody_elses_l
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_lock_that_never_comes_is_an_error(
+async def test_a_lock_that_is_never_released_is_an_error(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After so many tries."""
+    """It is raised after a number of tries."""
     monkeypatch.setattr(module, "LOCK_TRIES", 2)
     said: list[str] = []
     await bare.rows("select pg_advisory_lock(hashtextextended($1, 0))", f"{bare.schema}:migrate")
@@ -319,7 +319,7 @@ async def test_through_a_pooler_a_file_without_a_transaction_is_refused_and_the_
 async def test_an_invalid_index_of_an_earlier_try_is_dropped_first(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A build that was cut off leaves its name behind; one that is somebody else's is left alone."""
+    """An interrupted build leaves its name behind. Indexes of others are left alone."""
     release(monkeypatch, migration(ALONE))
     with monkeypatch.context() as older:
         release(older)
@@ -373,16 +373,16 @@ async def test_a_transaction_that_an_index_build_waits_for_is_named(
     assert NEWEST + 1 in await installed(bare)
 
 
-async def test_a_schema_that_is_not_there_says_what_to_run(new: Database, bare: Session) -> None:
-    """To the client and to the worker, before anything else fails."""
+async def test_the_error_for_a_missing_schema_names_the_command(new: Database, bare: Session) -> None:
+    """The client and the worker check it first."""
     with pytest.raises(SchemaMissing, match=f"is not installed; run `asyncq migrate --schema {bare.schema}`"):
         await check_version(bare.connection, bare.schema)
 
 
-async def test_a_schema_that_is_too_old_names_what_it_lacks(
+async def test_the_error_for_an_old_schema_names_the_missing_migrations(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By name."""
+    """They are listed by name."""
     await migrate(new)
     release(monkeypatch, migration("select 1"))
     with pytest.raises(SchemaMissing, match=f"{NEWEST + 1:06}_later; run `asyncq migrate --schema {bare.schema}`"):
@@ -392,7 +392,7 @@ async def test_a_schema_that_is_too_old_names_what_it_lacks(
 async def test_a_newer_schema_is_accepted_unless_it_breaks(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers of the old release go on while the new one is rolled out."""
+    """Workers of the old release continue during a rollout."""
     with monkeypatch.context() as newer:
         release(newer, migration("select 1"))
         await migrate(new)
@@ -414,8 +414,8 @@ async def test_a_newer_schema_is_accepted_unless_it_breaks(
     assert (NEWEST + 1, NEWEST + 2) == (accepted, breaks_older_ones)
 
 
-async def test_the_status_says_what_is_pending_and_changes_nothing(new: Database, bare: Session) -> None:
-    """For a check before a deployment."""
+async def test_the_status_lists_pending_migrations_and_changes_nothing(new: Database, bare: Session) -> None:
+    """It is for a check before a deployment."""
     before = await status(new)
     still_absent = await bare.value("select to_regnamespace($1) is null", bare.schema)
     await migrate(new)
@@ -425,7 +425,7 @@ async def test_the_status_says_what_is_pending_and_changes_nothing(new: Database
     assert (NEWEST, ()) == (after.version, after.pending)
 
 
-def test_migrations_are_numbered_without_a_gap_and_say_what_they_are() -> None:
+def test_migrations_are_numbered_without_a_gap_and_have_names() -> None:
     """Their numbers are the versions; a number twice would hide one of the two."""
     known = migrations()
 
@@ -433,8 +433,8 @@ def test_migrations_are_numbered_without_a_gap_and_say_what_they_are() -> None:
     assert all(item.text.startswith("-- ") for item in known)
 
 
-def test_a_breaking_migration_says_what_it_needs() -> None:
-    """In its first two lines, since it may say what it is for, or that it runs alone; never more than itself."""
+def test_a_breaking_migration_declares_its_requirement() -> None:
+    """It is in the first two lines, beside a comment or the mark of no transaction. It never needs more than itself."""
     line = "-- breaking: needs 000003 of 0.3.0"
     texts = (
         f"{line}\nselect 1",

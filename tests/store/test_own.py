@@ -44,7 +44,7 @@ async def connected(dsn: str, schema: str, kind: str) -> AsyncGenerator[Any]:
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("kind", ["connection", "pool", "connection to a pooler", "pool to a pooler"])
-def test_a_child_has_no_copy_of_the_socket_and_the_parent_goes_on(dsn: str, kind: str, loop: str) -> None:
+def test_a_child_has_no_copy_of_the_socket_and_the_parent_continues(dsn: str, kind: str, loop: str) -> None:
     """The child sends no message over the session of the parent."""
 
     async def main() -> tuple[int, int]:
@@ -57,8 +57,8 @@ def test_a_child_has_no_copy_of_the_socket_and_the_parent_goes_on(dsn: str, kind
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_what_the_child_does_to_its_copy_does_not_reach_the_server(dsn: str, loop: str) -> None:
-    """Not even the end of the connection, which would send a message to the server."""
+def test_changes_of_a_childs_copy_do_not_reach_the_server(dsn: str, loop: str) -> None:
+    """Even the close of the connection, which sends a message, does not."""
 
     async def main() -> int:
         async with connected(dsn, "asyncq", "connection") as connection:

@@ -1,4 +1,4 @@
-"""`store.owner`: whoever migrates, all that is made belongs to the schema's owner."""
+"""`store.owner`: every created object belongs to the schema's owner, whichever role migrates."""
 
 import pytest
 
@@ -17,10 +17,10 @@ create view asyncq.later_view as select id from asyncq.later
 """
 
 
-async def test_what_members_of_the_owner_make_belongs_to_the_owner(
+async def test_objects_that_members_of_the_owner_create_belong_to_the_owner(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of a team deploys, and so does the owner: who was first must not lock the others out."""
+    """Any member of a team deploys, and so does the owner. The first one must not lock the others out."""
     owners: list[tuple[object, ...]] = []
     async with group_of(new) as group:
         for number, role in enumerate((group.first, group.second, group.owner)):
@@ -39,7 +39,7 @@ async def test_what_members_of_the_owner_make_belongs_to_the_owner(
 async def test_a_member_acts_as_the_owner_for_the_migration_only(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes on its connection afterwards is its own."""
+    """Later statements on its connection use its own role."""
     release(monkeypatch, migration(ALONE))
     async with group_of(new) as group, session(group.as_(group.second).dsn, new.schema) as member:
         await module.migrate_on(member.connection, new.schema)
@@ -49,10 +49,10 @@ async def test_a_member_acts_as_the_owner_for_the_migration_only(
         assert [group.owner] == await bare.values(OWNERS)
 
 
-async def test_what_a_superuser_makes_belongs_to_the_owner(
+async def test_objects_that_a_superuser_creates_belong_to_the_owner(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`enqueue` would run with the rights of a superuser, and the owner could not migrate any more."""
+    """Otherwise `enqueue` would have the rights of a superuser, and the owner could not migrate any more."""
     async with group_of(new) as group:
         await migrate(new)
         found = await bare.values(OWNERS)
@@ -62,10 +62,10 @@ async def test_what_a_superuser_makes_belongs_to_the_owner(
         assert [group.owner] == found == await bare.values(OWNERS)
 
 
-async def test_a_superuser_gives_the_owner_what_somebody_else_has_made(
+async def test_a_superuser_gives_the_owner_the_objects_of_others(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a restore without owners. Roles keep what they were granted, and what is not ours keeps its owner."""
+    """A restore without owners needs this. Grants stay, and other programs' objects keep their owner."""
     async with group_of(new) as group:
         release(monkeypatch, migration(TABLE))
         await migrate(new)
@@ -88,8 +88,8 @@ async def test_a_superuser_gives_the_owner_what_somebody_else_has_made(
         assert [group.owner] == await bare.values(OWNERS)
 
 
-async def test_who_cannot_act_for_the_owner_is_told_who_that_is(new: Database, bare: Session) -> None:
-    """Also where he could make things in the schema: they would be his."""
+async def test_the_error_of_a_role_that_cannot_act_for_the_owner_names_the_owner(new: Database, bare: Session) -> None:
+    """This holds even if the role may create objects in the schema, since they would be its own."""
     async with group_of(new) as group:
         with pytest.raises(AccessDenied, match=f"belongs to {group.owner}, and {group.guest} cannot act for it; run"):
             await migrate(group.as_(group.guest))
@@ -97,10 +97,10 @@ async def test_who_cannot_act_for_the_owner_is_told_who_that_is(new: Database, b
         assert [] == await bare.values(OWNERS)
 
 
-async def test_who_has_made_everything_in_the_schema_of_another_one_goes_on(
+async def test_a_role_that_created_everything_in_another_ones_schema_can_migrate(
     new: Database, bare: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An administrator's schema, in which the application may create: nothing becomes the administrator's."""
+    """An administrator owns the schema, and the application may create in it. No object becomes the administrator's."""
     async with group_of(new) as group:
         await bare.execute(f"alter schema asyncq owner to {group.guest}")
         await migrate(group.as_(group.guest))
@@ -114,8 +114,10 @@ async def test_who_has_made_everything_in_the_schema_of_another_one_goes_on(
         assert [group.guest] == await bare.values(OWNERS)
 
 
-async def test_who_may_not_make_the_schema_is_told_which_right_is_missing(new: Database, bare: Session) -> None:
-    """The first thing that a small role meets; that what `asyncq roles` grants is of no use here, it cannot know."""
+async def test_the_error_of_a_role_that_may_not_create_the_schema_names_the_missing_right(
+    new: Database, bare: Session
+) -> None:
+    """Small roles meet this error first. The role cannot know that grants of `asyncq roles` do not help."""
     async with group_of(new) as group:
         await bare.execute("drop schema asyncq")
         said = f"cannot be made: .*denied.*; run `asyncq migrate --schema {new.schema}` .* granted CREATE on it"

@@ -45,7 +45,7 @@ async def refusals(roles: Roles, role: str) -> list[str]:
 
 @pytest.mark.parametrize("tables", [["_jobs"], ["_batches", "_workers"], ["known_crontabs"]], ids=",".join)
 async def test_a_role_from_which_rows_are_hidden_is_refused(dsn: str, tables: list[str]) -> None:
-    """With a policy or without one; the owner sees all rows, unless the policies are forced on it."""
+    """A policy may exist or not. The owner sees all rows, unless policies are forced."""
     async with three_roles(dsn) as roles, session(dsn, roles.schema) as sql:
         await sql.execute("; ".join(map(SECURE.format, tables)))
         bare = await refusals(roles, roles.worker)
@@ -72,7 +72,7 @@ async def test_a_role_that_bypasses_policies_is_free(dsn: str) -> None:
 async def test_doctor_names_secured_tables_to_an_owner_who_sees_all(
     client: Client, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The owner looks, and its workers, which have another role, do nothing."""
+    """The owner sees them, but its workers, under another role, would find nothing."""
     mend = f"alter table {schema}._jobs disable row level security"
     expected = f"row level security hides jobs from every role but the owner; run as its owner: {mend}"
     await db.execute(render(SECURE.format("_jobs"), schema))

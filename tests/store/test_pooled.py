@@ -30,8 +30,10 @@ async def nothing() -> None:
         ("postgresql://u:a%3Fb@h/d?host=/run", "postgresql://u:a%3Fb@h/d?host=/run", None),
     ],
 )
-def test_our_word_is_taken_out_of_the_dsn_and_nothing_else_is_touched(dsn: str, rest: str, size: int | None) -> None:
-    """The driver would send it to the server as a setting; the rest is its business."""
+def test_our_parameter_is_removed_from_the_dsn_and_nothing_else_is_changed(
+    dsn: str, rest: str, size: int | None
+) -> None:
+    """The driver would send it to the server as a setting. Other parameters are left to the driver."""
     read = read_dsn(dsn)
 
     assert (rest, size) == (read.uri, read.statement_cache_size)
@@ -66,7 +68,7 @@ async def test_only_a_connection_to_a_pooler_counts_as_one(dsn: str, schema: str
 
 
 async def test_a_statement_that_fails_leaves_no_transaction_behind(dsn: str, schema: str) -> None:
-    """The session goes back to the pooler, and the next statement works."""
+    """The session is returned to the pooler, and the next statement works."""
     connection = await Database(pooled(dsn), schema).connect("test")
     with pytest.raises(asyncpg.DivisionByZeroError):
         await connection.fetchval("select 1 / $1::int", 0)
@@ -77,7 +79,7 @@ async def test_a_statement_that_fails_leaves_no_transaction_behind(dsn: str, sch
 
 
 async def test_every_way_to_run_a_statement_commits_it(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """Nobody has to know that a pooler stands between."""
+    """Callers need not know about the pooler."""
     connection = await Database(pooled(dsn), schema).connect("test")
     await connection.execute(f"create table {schema}.written (n int)")
     insert = f"insert into {schema}.written values ($1) returning n"
@@ -160,7 +162,7 @@ async def test_a_statement_that_is_cancelled_is_stopped_and_leaves_no_transactio
 
 
 async def test_a_worker_works_with_a_session_for_each_transaction(dsn: str, schema: str) -> None:
-    """On the server itself, so that this is tested where no pooler is installed, too."""
+    """The test simulates it on the server itself, so that it needs no pooler."""
     seen = Seen()
     async with (
         Client(pooled(dsn), schema=schema) as client,

@@ -69,8 +69,8 @@ async def probed(dsn: str, *, hears: bool = True) -> Probed:
         await hang_up(connection)
 
 
-async def test_postgresql_lacks_nothing(dsn: str) -> None:
-    """Whatever its release."""
+async def test_postgresql_has_everything(dsn: str) -> None:
+    """This holds for every release of it."""
     assert Probed(is_read_only=False, missing=(), limits=()) == await probed(dsn)
 
 
@@ -90,8 +90,8 @@ async def test_a_probe_leaves_no_lock_and_no_connection(database: Database, sql:
 
 
 @pytest.mark.parametrize("text", MISSING)
-async def test_a_server_that_refuses_what_claims_need_is_refused_by_name(dsn: str, schema: str, text: str) -> None:
-    """At each door, before anything is written."""
+async def test_a_server_that_lacks_a_requirement_of_claims_is_refused_by_name(dsn: str, schema: str, text: str) -> None:
+    """Each entry point checks it before anything is written."""
     async with server_that_reads(dsn, text, REFUSED) as lacking:
         with pytest.raises(UnsupportedServer, match=f"lacks {MISSING[text]} .*syntax error"):
             await Worker(lacking, [nothing], schema=schema).run_once()
@@ -112,7 +112,7 @@ async def test_a_server_that_refuses_what_claims_need_is_refused_by_name(dsn: st
     ids=["always", "never"],
 )
 async def test_a_server_whose_advisory_locks_do_not_exclude_is_refused(changed: Make, change: str, said: str) -> None:
-    """Where the functions exist and do nothing, two claims of one queue would run at once."""
+    """If the functions exist and do nothing, two claims of one queue would run at once."""
     async with changed(change.format("pg_try_advisory_xact_lock")) as lacking:
         found = await probed(lacking)
         with pytest.raises(UnsupportedServer, match="this server lacks advisory locks"):
@@ -144,7 +144,7 @@ async def test_a_server_that_is_read_only_is_refused_and_may_be_well_later(chang
 # Optional features
 
 
-async def test_without_session_locks_a_worker_goes_by_its_lease_and_says_so(changed: Make, seen: Seen) -> None:
+async def test_without_session_locks_a_worker_uses_its_lease_and_warns(changed: Make, seen: Seen) -> None:
     """If every session gets the lock, a killed worker seems to live for ever."""
     async with changed(ALWAYS.format("pg_try_advisory_lock")) as lacking:
         await Client(lacking).migrate()
@@ -158,7 +158,9 @@ async def test_without_session_locks_a_worker_goes_by_its_lease_and_says_so(chan
     assert ["warning"] == [finding.level for finding in findings if finding.said == LEASE_ONLY]
 
 
-async def test_without_the_fate_of_transactions_only_transactional_tasks_are_refused(changed: Make, seen: Seen) -> None:
+async def test_without_the_outcome_of_transactions_only_transactional_tasks_are_refused(
+    changed: Make, seen: Seen
+) -> None:
     """After a lost COMMIT it would be unknown whether their jobs have ended."""
     async with changed(NO_STATUS) as lacking:
         await Client(lacking).migrate()
@@ -172,7 +174,7 @@ async def test_without_the_fate_of_transactions_only_transactional_tasks_are_ref
     assert (1, (NO_FATE,)) == (len(seen.of(JobCompleted)), found.limits)
 
 
-async def test_where_listen_is_refused_a_worker_polls_and_says_so_once(
+async def test_a_worker_polls_and_warns_once_if_listen_is_refused(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
     """It does not retry a statement that the server will never accept."""

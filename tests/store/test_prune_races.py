@@ -1,4 +1,4 @@
-"""Pruning blocks nobody: adds need the very key locks that are being removed, and no request is lost or doubled."""
+"""Pruning blocks nobody: adds may need the key locks that are being removed, and no request is lost or doubled."""
 
 import time
 
@@ -27,10 +27,10 @@ async def is_waiting(sql: Session, other: Session) -> bool:
 
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("level", ["read_committed", "repeatable_read", "serializable"])
-async def test_an_add_that_comes_to_a_gate_while_it_is_removed_makes_it_anew(
+async def test_an_add_that_meets_the_removal_of_its_key_lock_creates_it_again(
     sql: Session, other: Session, level: str, ends: str
 ) -> None:
-    """It waits for the removal, then goes on as if the row had never been; at the other levels 40001 may come."""
+    """It waits for the removal, then works as for a new key. At the other levels it may get 40001."""
     await sql.rows(ADD, "k")
     await sql.execute("delete from asyncq._jobs")
     await sql.execute(LONG_AGO)
@@ -56,8 +56,8 @@ async def test_an_add_that_comes_to_a_gate_while_it_is_removed_makes_it_anew(
     assert refusals in ([[]] if level == "read_committed" or ends == "rollback" else [[], ["40001"]])
 
 
-async def test_of_two_adds_that_come_to_a_removed_gate_one_is_added(sql: Session, other: Session, dsn: str) -> None:
-    """Both wait for the removal; then each waits for the other, as with any key: they are one job."""
+async def test_of_two_adds_that_meet_a_removed_key_lock_one_is_added(sql: Session, other: Session, dsn: str) -> None:
+    """Both wait for the removal, then for each other as with any key. They become one job."""
     await sql.rows(ADD, "k")
     await sql.execute("delete from asyncq._jobs")
     await sql.execute(LONG_AGO)
@@ -80,10 +80,10 @@ async def test_of_two_adds_that_come_to_a_removed_gate_one_is_added(sql: Session
     assert 1 == len(set(ids))
 
 
-async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(
+async def test_pruning_does_not_wait_for_an_add_and_leaves_its_key_lock(
     line: ReconnectingConnection, sql: Session, other: Session
 ) -> None:
-    """However long the transaction of the add stays open."""
+    """The transaction of the add may stay open for long."""
     await sql.rows(ADD, "k")
     await sql.execute(LONG_AGO)
     async with other.connection.transaction():
@@ -95,10 +95,10 @@ async def test_pruning_does_not_wait_for_an_add_and_leaves_its_gate(
     assert 1 == await sql.value("select count(*) from asyncq._key_locks")
 
 
-async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
+async def test_a_hundred_thousand_key_locks_are_removed_while_adds_use_these_very_keys(
     line: ReconnectingConnection, sql: Session, other: Session
 ) -> None:
-    """None of them waits for more than one batch: far less than the walk takes."""
+    """No add waits for more than one batch, which takes far less time than all of them."""
     await sql.execute(f"""
         insert into asyncq._key_locks (key, used_at)
           select hashtextextended('key:k' || i, 0), now() - interval '2 days' from generate_series(1, {LOCKS}) as i""")
@@ -132,10 +132,10 @@ async def test_a_hundred_thousand_gates_go_while_adds_come_to_these_very_keys(
 
 
 @pytest.mark.parametrize("change", ["attempts = 0", "updated_at = now()"])
-async def test_a_failed_job_that_is_changed_while_it_is_looked_at_stays(
+async def test_a_discarded_job_that_is_changed_during_the_check_stays(
     gate: Gate, guarded: Session, other: Session, change: str
 ) -> None:
-    """An administrator lets it run again between the look and the lock: it is judged by its newest row."""
+    """An administrator retries it between the check and the lock, so its current row decides."""
     await add(other)
     await other.rows("update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '2 days'")
     await guarded.run("prune", 1e9, 10)
@@ -144,8 +144,8 @@ async def test_a_failed_job_that_is_changed_while_it_is_looked_at_stays(
     assert (0, 1) == (pruned["discarded"], await other.value("select count(*) from asyncq._jobs"))
 
 
-async def test_the_store_says_what_was_pruned(line: ReconnectingConnection, sql: Session) -> None:
-    """So that whoever asked knows whether more is left."""
+async def test_the_store_returns_the_numbers_of_pruned_rows(line: ReconnectingConnection, sql: Session) -> None:
+    """The caller learns from it whether more rows remain."""
     await add(sql)
     await sql.execute("""
         update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '2 days';

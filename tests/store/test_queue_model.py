@@ -1,7 +1,7 @@
-"""Many fetches, ends, rescues and adds at once over a few queues, without the second fence: the lock alone must hold.
+"""Many concurrent fetches, ends, rescues and adds over a few queues without the second fence: the lock alone must hold.
 
-Two kinds of workers know other tasks each, so that they see different first jobs of the same queue: that is where two
-fetches meet.
+Two kinds of workers know different tasks, so that they see different first jobs of one queue: there two fetches
+conflict.
 """
 
 import itertools
@@ -24,7 +24,7 @@ select queue from asyncq._jobs where locked_by is not null and queue is not null
 
 
 class Players:
-    """Who does what, each with a session of its own."""
+    """The concurrent actions, each with a session of its own."""
 
     def __init__(self, seed: int, rounds: int) -> None:
         self.looks = 0
@@ -68,7 +68,7 @@ class Players:
             await anyio.sleep(0.01)
 
     async def watch(self, sql: Session, _player: int) -> None:
-        """Look at what is true at any moment."""
+        """Check the laws that hold at any moment."""
         while self._adding or self._working:
             assert [] == await stray_queues(sql)
             assert [] == await sql.values(TWICE)
@@ -81,7 +81,7 @@ class Players:
 )
 @pytest.mark.timeout(120)
 async def test_a_queue_has_one_running_job_and_a_row_or_neither(dsn: str, sql: Session, seed: int, rounds: int) -> None:
-    """At every moment, whatever happens at once."""
+    """This holds at every moment of concurrent actions."""
     await sql.execute("drop index asyncq.jobs_one_running_per_queue")
     players = Players(seed, rounds)
 

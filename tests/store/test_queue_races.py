@@ -1,6 +1,6 @@
-"""What happens to a queue between the snapshot of a fetch and its locks: each case by its own forced interleaving.
+"""A queue changes between the snapshot of a fetch and its locks: each case by its own forced interleaving.
 
-The invariant behind all: a queue has a row as long as one of its jobs runs, of the worker that runs it, and no longer.
+The invariant is that a queue has a row exactly as long as one of its jobs runs, with the worker that runs it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,7 +50,7 @@ BY_ANY_END = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 async def test_a_queue_that_another_job_had_meanwhile_is_taken_when_it_is_free_again(
     gate: Gate, fetcher: Session, other: Session, end: End
 ) -> None:
-    """The snapshot shows neither the row of the queue nor its end; the lock meets a free queue."""
+    """The snapshot has neither the row of the queue nor its deletion. The lock finds a free queue."""
     first = await add(fetcher, queue="q")
 
     async def overtake() -> None:
@@ -65,7 +65,10 @@ async def test_a_queue_that_another_job_had_meanwhile_is_taken_when_it_is_free_a
 async def test_a_job_that_was_run_meanwhile_gives_no_claim_and_leaves_no_row_of_its_queue(
     gate: Gate, fetcher: Session, other: Session, end: End
 ) -> None:
-    """Of what the fetch has seen, the job is gone or claimed by another: a row of its own would stand for nothing."""
+    """The fetch has seen the job, which is gone or claimed by another worker.
+
+    A row of the queue would stay for ever.
+    """
     await add(fetcher, queue="q", max_attempts=1)
 
     async def run_it() -> None:
@@ -81,7 +84,7 @@ async def test_a_job_that_was_run_meanwhile_gives_no_claim_and_leaves_no_row_of_
 async def test_the_next_job_of_a_queue_is_fetched_after_the_end_of_the_one_before(
     fetcher: Session, other: Session, end: End
 ) -> None:
-    """Whoever ended it, and however; while it ends, nobody waits for that."""
+    """Any worker may have ended it, in any way. Nobody waits while it ends."""
     await add_many(other, 2, queue="'q'")
     claims = await fetch(other, worker=OTHER)
     await fetcher.execute("set lock_timeout = '100ms'")
@@ -98,7 +101,7 @@ async def test_the_next_job_of_a_queue_is_fetched_after_the_end_of_the_one_befor
 async def test_a_fetch_that_meets_the_end_of_a_job_that_it_never_saw_does_not_wait_for_long(
     gate: Gate, fetcher: Session, other: Session, end: End
 ) -> None:
-    """The end stands open, and may for as long as its commit needs: the queue is left alone, the others are not."""
+    """The end is not committed yet, which may take a while. The fetch skips its queue, and takes other jobs."""
     await add(fetcher, queue="q")
     free = await add(fetcher, queue="free")
     await fetcher.execute("set lock_timeout = '1s'")
@@ -133,7 +136,7 @@ async def test_a_queue_that_was_taken_meanwhile_for_another_job_costs_the_fetch_
     assert [] == await stray_queues(fetcher)
 
 
-async def test_an_open_fetch_stops_nobody_elses(sql: Session, other: Session) -> None:
+async def test_an_open_fetch_does_not_block_others(sql: Session, other: Session) -> None:
     """Its worker may have stopped reading. Two kinds of workers: each has seen another first job of the same queue."""
     await add(sql, "theirs", queue="q")
     await add(sql, "mine", queue="q")
@@ -147,7 +150,7 @@ async def test_an_open_fetch_stops_nobody_elses(sql: Session, other: Session) ->
     assert [] == await stray_queues(sql)
 
 
-async def test_adds_to_new_queues_wait_for_nobody(sql: Session, other: Session) -> None:
+async def test_adds_to_new_queues_do_not_wait(sql: Session, other: Session) -> None:
     """A queue is a name in a job's row: two open transactions use the same new ones, in opposite orders."""
     await add(sql)
     for one in (sql, other):

@@ -1,4 +1,4 @@
-"""A rescue takes nothing from the living, whatever happens while it looks."""
+"""A rescue takes no claim of a live worker, whatever happens during it."""
 
 from asyncq.store import workers as store
 from asyncq.store.database import ReconnectingConnection
@@ -21,13 +21,10 @@ async def register(sql: Session, *, silent_s: float = 0.0) -> int:
     return row["id"]
 
 
-async def test_a_claim_of_a_worker_that_came_during_the_rescue_is_not_taken_from_it(
+async def test_a_claim_of_a_worker_that_started_during_the_rescue_stays(
     gate: Gate, guarded: Session, sql: Session, other: Session
 ) -> None:
-    """The dead worker returns its job at the last moment; a new one registers and claims it: all under one snapshot.
-
-    Judged by that snapshot, the new worker has no row, and its live claim would be torn from it.
-    """
+    """The dead worker returns its job at the last moment, and a new one claims it."""
     dead = await register(sql, silent_s=31.0)
     job = await add(sql, queue="q")
     claims = await fetch(sql, worker=dead)
@@ -63,8 +60,8 @@ async def test_two_rescues_at_once_count_one_attempt(
     assert 0 == await sql.value("select attempts from asyncq._jobs")
 
 
-async def test_rescued_jobs_say_whose_they_were(line: ReconnectingConnection, sql: Session) -> None:
-    """For the event, and for the log."""
+async def test_rescued_jobs_are_returned_with_their_worker(line: ReconnectingConnection, sql: Session) -> None:
+    """The event and the log need it."""
     dead = await register(sql, silent_s=31.0)
     job = await add(sql, max_attempts=1)
     await fetch(sql, worker=dead)

@@ -1,4 +1,4 @@
-"""`store.roles`: by which way a role adds, and that both ways lead to the same."""
+"""`store.roles`: the statement by which a role adds; all give the same result."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -38,7 +38,7 @@ OTHER: dict[str, Any] = {
     "rerun": True,
     "idempotency_key": "k",
 }
-# What a field says something about.
+# The object of each field.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
 ABOUT["job_key_mode"] = {"job_key": "k"}
 
@@ -66,8 +66,8 @@ order by job.id
 """
 
 
-async def test_the_catalogue_says_by_which_way_a_role_adds(dsn: str) -> None:
-    """Nothing is tried, so that nothing is refused inside a caller's transaction, or written to the server's log."""
+async def test_the_catalogue_decides_by_which_statement_a_role_adds(dsn: str) -> None:
+    """No statement is tried, so that none is refused inside a caller's transaction."""
     async with three_roles(dsn) as roles:
         found = {role: await way_of(roles, getattr(roles, role)) for role in WAYS}
 
@@ -83,8 +83,8 @@ async def way_of(roles: Roles, role: str) -> WayIn:
         await connection.close(timeout=5)
 
 
-async def test_without_the_schema_the_check_of_the_version_says_so(db: asyncpg.Connection) -> None:
-    """The usual sentence, not one about rights."""
+async def test_a_missing_schema_is_reported_by_the_check_of_the_version(db: asyncpg.Connection) -> None:
+    """It is the usual error, not one about rights."""
     assert "directly" == await way_in(db, "nowhere")
     with pytest.raises(SchemaMissing, match="run `asyncq migrate --schema nowhere`"):
         await check_version(db, "nowhere")
@@ -172,14 +172,14 @@ async def test_a_callers_codecs_do_not_matter(dsn: str, database: Database) -> N
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])
-def test_what_is_no_name_of_a_role_is_refused(name: str) -> None:
-    """Before it becomes SQL."""
+def test_an_invalid_name_of_a_role_is_refused(name: str) -> None:
+    """It must not become a part of SQL."""
     with pytest.raises(ConfigurationError, match="no name of a role"):
         script("asyncq", worker="w", enqueuer=name)
 
 
 def test_the_script_of_the_default_schema_is_the_file_with_two_names() -> None:
-    """What a DBA reads in sql/ is what runs."""
+    """A DBA can read the statements in sql/."""
     text = script("asyncq", worker="app_worker", enqueuer='it\'s "me" \\')
 
     assert 'grant execute on function asyncq.enqueue to "it\'s ""me"" \\";' in text
@@ -202,8 +202,8 @@ async def test_a_schema_may_have_a_name_that_no_setting_may_begin_with(dsn: str)
     assert may
 
 
-async def test_a_refusal_says_where_to_look(dsn: str) -> None:
-    """The server's sentence names the object; ours, the cure."""
+async def test_a_refusal_says_what_to_do(dsn: str) -> None:
+    """The server's message names the object, and ours says what to do."""
     async with three_roles(dsn) as roles:
         database = Database(roles.dsn_of(roles.worker), roles.schema)
         with pytest.raises(AccessDenied, match=r"only the owner of schema .* \[42501\]; `asyncq roles --.*` shows"):

@@ -26,10 +26,10 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-async def test_a_service_comes_before_the_other_variables(
+async def test_a_service_overrides_the_other_variables(
     dsn: str, schema: str, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with psql: PGHOST and PGDATABASE only complete what it does not say."""
+    """psql does the same: PGHOST and PGDATABASE only complete missing values."""
     parts = urlsplit(dsn)
     host = parts.hostname or parse_qs(parts.query)["host"][0]
     port = parts.port or parse_qs(parts.query)["port"][0]
@@ -56,7 +56,7 @@ def test_a_service_that_the_file_lacks_is_refused(write: Write, monkeypatch: pyt
 
 
 def test_without_the_file_there_is_no_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a DSN too; without PGSERVICEFILE it is the one at home."""
+    """This includes a service in a DSN. Without PGSERVICEFILE the file in the home folder is used."""
     monkeypatch.delenv("PGSERVICEFILE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(ConfigurationError) as refused:
@@ -66,7 +66,7 @@ def test_without_the_file_there_is_no_service(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("text", ["host=h\n", "[jobs]\nhost=h\nhost=i\n", "[jobs]\npassword=secret%\n"])
-def test_a_file_that_the_driver_cannot_read_is_refused_without_what_it_says(write: Write, text: str) -> None:
+def test_a_file_that_the_driver_cannot_read_is_refused_without_its_contents(write: Write, text: str) -> None:
     """The driver would raise the parser's error, with the line in it."""
     path = write(text)
     with pytest.raises(ConfigurationError) as refused:
@@ -76,8 +76,8 @@ def test_a_file_that_the_driver_cannot_read_is_refused_without_what_it_says(writ
     assert (None, False) == (refused.value.__cause__, "secret" in str(refused.value))
 
 
-async def test_what_the_driver_passes_over_in_a_service_is_used(dsn: str, schema: str, write: Write) -> None:
-    """As if the DSN had it; the DSN's own parameters take precedence."""
+async def test_settings_of_a_service_that_the_driver_ignores_are_used(dsn: str, schema: str, write: Write) -> None:
+    """They count like parameters of the DSN, whose own ones take precedence."""
     parts = urlsplit(dsn)
     asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
     lines = [f"{name}={value}" for name, value in asked.items()]
@@ -104,8 +104,8 @@ def test_a_service_that_asks_for_more_than_the_driver_can_do_is_refused(write: W
         Database("postgresql://?service=jobs", "s")
 
 
-def test_a_service_may_lead_to_a_pooler_and_is_warned_of_what_has_no_effect(write: Write) -> None:
-    """With the same message as for a DSN."""
+def test_a_service_may_lead_to_a_pooler_with_a_warning_about_settings_without_effect(write: Write) -> None:
+    """The message is that for a DSN."""
     write("[jobs]\nhost=h\nstatement_cache_size=0\nkeepalives=1\n")
     with pytest.warns(UserWarning, match="no effect here: keepalives$"):
         database = Database("postgresql://?service=jobs", "s")

@@ -1,4 +1,4 @@
-"""`store.sessions`: what a pooler says of itself at the login, as PgBouncer does since 1.26."""
+"""`store.sessions`: the pool mode that a pooler reports at the login; PgBouncer does so since 1.26."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +9,8 @@ from asyncq import ConfigurationError
 from asyncq.store.sessions import check_mode
 
 
-def told(mode: str | None) -> Any:
-    """A connection whose pooler said at the login how it pools; None for one that says nothing."""
+def connection_of_mode(mode: str | None) -> Any:
+    """A connection whose pooler reported this mode at the login; None for one without a report."""
     settings = SimpleNamespace() if mode is None else SimpleNamespace(**{"pgbouncer.pool_mode": mode})
     return SimpleNamespace(get_settings=lambda: settings)
 
@@ -20,8 +20,8 @@ def told(mode: str | None) -> Any:
     [(None, False), (None, True), ("session", False), ("session", True), ("transaction", True)],
 )
 def test_a_mode_that_fits_or_is_unknown_is_accepted(mode: str | None, is_pooled: bool) -> None:
-    """Most poolers say nothing: the sessions are looked at then."""
-    check_mode(told(mode), is_pooled=is_pooled)
+    """Most poolers report no mode. Their sessions are tested then."""
+    check_mode(connection_of_mode(mode), is_pooled=is_pooled)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,6 @@ def test_a_mode_that_fits_or_is_unknown_is_accepted(mode: str | None, is_pooled:
     ],
 )
 def test_a_mode_that_does_not_fit_is_refused_by_name(mode: str, is_pooled: bool, said: str) -> None:
-    """The error would otherwise be that of a lost connection, which says nothing of the pooler."""
+    """The error would otherwise be that of a lost connection, without a hint to the pooler."""
     with pytest.raises(ConfigurationError, match=said):
-        check_mode(told(mode), is_pooled=is_pooled)
+        check_mode(connection_of_mode(mode), is_pooled=is_pooled)

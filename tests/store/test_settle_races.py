@@ -1,4 +1,4 @@
-"""A settlement waits for nobody, and ends no claim but its own."""
+"""A settlement waits for nobody, and ends only its own claims."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,7 +25,7 @@ def settlements(claims: list, kind: dict) -> list[Settlement]:
 
 
 @KINDS
-async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for(
+async def test_a_locked_row_is_reported_as_later_and_not_waited_for(
     line: ReconnectingConnection, sql: Session, other: Session, kind: dict
 ) -> None:
     """One open transaction of a user with one of the jobs must not stop a batch of five hundred."""
@@ -45,7 +45,7 @@ async def test_a_row_that_somebody_holds_is_reported_as_later_and_not_waited_for
 
 @KINDS
 async def test_a_claim_that_was_taken_over_is_lost(line: ReconnectingConnection, sql: Session, kind: dict) -> None:
-    """By a rescue, and then by another worker."""
+    """A rescue returned it, and another worker took it."""
     await add(sql, queue="q")
     old = await fetch(sql)
     await sql.rows("select from asyncq._rescue_jobs(true)")
@@ -73,7 +73,7 @@ async def test_a_claim_of_the_same_worker_from_a_later_fetch_is_another_claim(
 async def test_a_claim_that_changes_hands_during_a_settlement_is_not_settled(
     gate: Gate, guarded: Session, other: Session, settle: Settle
 ) -> None:
-    """The fence stands in the node that locks: it is checked again on the newest row."""
+    """The claim is compared in the node that locks, and so again on the newest row."""
     job = await add(other, queue="q")
     claims = await fetch(other)
     await settle(guarded, [{**claims[0], "lock_token": 99}])
@@ -87,7 +87,7 @@ async def test_a_claim_that_changes_hands_during_a_settlement_is_not_settled(
 async def test_a_row_that_changes_during_a_settlement_keeps_its_queue_and_is_settled_by_the_next_one(
     gate: Gate, guarded: Session, other: Session
 ) -> None:
-    """Its claim holds, but the row has moved: neither half of the settlement may go alone."""
+    """Its claim exists, but the row has moved. Neither the job nor the lock of its queue may end alone."""
     job = await add(other, queue="q")
     stays = await add(other, queue="still")
     claims = await fetch(other)
@@ -101,7 +101,7 @@ async def test_a_row_that_changes_during_a_settlement_keeps_its_queue_and_is_set
 
 
 async def test_settling_in_any_order_settles_all(line: ReconnectingConnection, sql: Session) -> None:
-    """The statement wants its ids sorted; whoever calls need not know."""
+    """The statement needs sorted ids; its caller need not know that."""
     await add_many(sql, 50)
     ended = settlements(await fetch(sql, 50), COMPLETED)
     mixed = [*ended[::2], *ended[1::2]]

@@ -35,7 +35,7 @@ def text(size: int) -> str:
 
 
 def spec(size: int) -> JobSpec:
-    """A job whose payload is of so many bytes."""
+    """A job whose payload has so many bytes."""
     return JobSpec(task="t", payload=text(size))
 
 
@@ -43,7 +43,7 @@ def spec(size: int) -> JobSpec:
 async def test_a_call_that_is_too_large_is_refused(
     client: Client, sql: Session, monkeypatch: pytest.MonkeyPatch, field: str, call: Call
 ) -> None:
-    """With the limit and the actual size; the client goes on."""
+    """The error has the limit and the actual size. The client still works."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
     with pytest.raises(InvalidJob, match=rf"{field} are \d+ bytes .* at most 10000") as refused:
         await call(client)
@@ -56,7 +56,7 @@ async def test_a_call_that_is_too_large_is_refused(
 
 
 async def test_a_role_that_only_enqueues_is_refused_too(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its jobs go as one document."""
+    """Its jobs are sent as one document."""
     async with three_roles(dsn) as roles, Client(roles.dsn_of(roles.enqueuer), schema=roles.schema) as client:
         monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
         with pytest.raises(InvalidJob, match="specs are"):
@@ -69,7 +69,7 @@ async def test_a_role_that_only_enqueues_is_refused_too(dsn: str, monkeypatch: p
 async def test_nothing_is_sent_in_the_transaction_of_a_caller(
     client: Client, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A statement that fails would abort it."""
+    """A failing statement would abort it."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
     async with db.transaction():
         with pytest.raises(InvalidJob, match="specs are"):
@@ -100,8 +100,10 @@ async def test_the_statements_of_workers_have_the_limit(
         ([], 0),
     ],
 )
-def test_sizes_are_those_of_what_is_sent(parameters: list[object], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bytes of UTF-8; a number is eight."""
+def test_sizes_are_those_of_the_sent_values(
+    parameters: list[object], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts count in bytes of UTF-8, numbers as eight."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", size)
     check_size("specs", parameters)
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", size - 1)
@@ -110,7 +112,7 @@ def test_sizes_are_those_of_what_is_sent(parameters: list[object], size: int, mo
 
 
 def test_a_piece_is_never_empty_and_leaves_nothing_out() -> None:
-    """A single item beyond the size has to go alone."""
+    """A single item beyond the size is a piece of its own."""
     sizes_ = [PIECE // 2, PIECE // 2, 1, 2 * PIECE, 3, 4]
     pieces: list[list[int]] = []
     while sizes_:
@@ -123,7 +125,7 @@ def test_a_piece_is_never_empty_and_leaves_nothing_out() -> None:
 
 
 def test_missed_slots_of_large_payloads_are_added_a_few_at_a_time() -> None:
-    """A thousand of 1 MiB each would be one statement of a gigabyte."""
+    """A thousand of 1 MiB each would make one statement of a gigabyte."""
     item = CronItem("t", "* * * * *", payload={"a": "x" * (MIB - 1000)})
     missed = [Slot(item, NOON + timedelta(minutes=number)) for number in range(1000)]
 
@@ -131,10 +133,10 @@ def test_missed_slots_of_large_payloads_are_added_a_few_at_a_time() -> None:
     assert 5 == len(first_slots(missed, 5))
 
 
-async def test_items_with_large_jobs_are_told_a_few_at_a_time(
+async def test_items_with_large_jobs_are_reported_a_few_at_a_time(
     client: Client, line: ReconnectingConnection, sql: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them, each once."""
+    """Each of them is reported once."""
     for name in "abc":
         await client.cron.add(CronItem("t", "* * * * *", identifier=name))
     monkeypatch.setattr(sizes, "PIECE", 10)
@@ -149,8 +151,10 @@ async def test_items_with_large_jobs_are_told_a_few_at_a_time(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_what_is_just_allowed_is_added_and_a_little_more_is_refused(dsn: str, schema: str, sql: Session) -> None:
-    """The server takes 256 MiB in one statement."""
+async def test_the_largest_allowed_call_is_added_and_a_larger_one_is_refused(
+    dsn: str, schema: str, sql: Session
+) -> None:
+    """The server accepts 256 MiB in one statement."""
     full = spec(8 * MIB)
     number = LARGEST_STATEMENT // (8 * MIB)
     async with Client(dsn, schema=schema, max_payload=16 * MIB) as client:

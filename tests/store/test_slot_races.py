@@ -1,4 +1,4 @@
-"""An add that is about to take a slot meets whoever ends its worker: the job is claimed by nobody, or returned."""
+"""An add takes a slot while its worker is removed: the job is not claimed, or its claim is returned."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -20,7 +20,7 @@ WAITS = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_
 
 @pytest.fixture
 async def adder(dsn: str, schema: str) -> AsyncIterator[Session]:
-    """Who adds in a transaction that is open for a while, as behind a pooler."""
+    """A session whose adds are in transactions that stay open for a while, as behind a pooler."""
     async with session(dsn, schema) as opened:
         yield opened
 
@@ -72,7 +72,7 @@ async def die(sql: Session) -> None:
 
 
 async def die_and_be_rescued(sql: Session) -> None:
-    """After the add has taken the slot: it skips a worker that has missed beats."""
+    """Let the worker miss beats after the add has taken the slot, and rescue it."""
     await die(sql)
     await sql.rows("select from asyncq._rescue_jobs(false)")
 
@@ -80,7 +80,7 @@ async def die_and_be_rescued(sql: Session) -> None:
 async def test_a_rescue_beside_an_add_leaves_the_worker_to_the_next_one(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
-    """It waits for nobody; were the worker's row gone, the claim would be of nobody, and found minutes later."""
+    """It waits for nobody. Without the worker's row, the claim would be orphaned, and found only minutes later."""
     job_id = await begun_during(adder, sql, die_and_be_rescued(other))
     kept = await sql.values("select id from asyncq._workers")
     found = await claimed(sql)
@@ -90,10 +90,10 @@ async def test_a_rescue_beside_an_add_leaves_the_worker_to_the_next_one(
     assert ([], []) == (await claimed(sql), await sql.values("select id from asyncq._workers"))
 
 
-async def test_a_worker_that_comes_back_after_a_rescue_beside_an_add_hears_that_its_slot_was_taken(
+async def test_a_worker_that_comes_back_after_a_rescue_beside_an_add_learns_that_its_slot_was_taken(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
-    """It lives on under its id, so that no rescue would return the claim."""
+    """It keeps its id, so no rescue would return the claim."""
     await begun_during(adder, sql, die_and_be_rescued(other))
     await sql.execute("update asyncq._workers set last_seen = now()")
 
@@ -101,7 +101,7 @@ async def test_a_worker_that_comes_back_after_a_rescue_beside_an_add_hears_that_
 
 
 async def test_after_a_rescue_nothing_is_claimed_for_the_dead(sql: Session, other: Session, worker: int) -> None:
-    """Though its connection may look well to the server, as that of a process that was stopped."""
+    """Its connection may look healthy to the server, for example if its process is paused."""
     await die(sql)
     await sql.rows("select from asyncq._rescue_jobs(false)")
     await add(other)
@@ -110,10 +110,10 @@ async def test_after_a_rescue_nothing_is_claimed_for_the_dead(sql: Session, othe
     assert [] == await sql.rows(SLOT)
 
 
-async def test_workers_that_are_declared_dead_lose_what_an_add_claims_for_them_at_this_moment(
+async def test_workers_that_are_declared_dead_lose_the_claims_that_an_add_makes_at_this_moment(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
-    """It is waited for."""
+    """The open add is waited for."""
     forced = other.rows("select from asyncq.force_unlock_workers($1)", [str(worker)])
     job_id = await begun_during(adder, sql, forced)
 
@@ -130,10 +130,10 @@ async def test_a_worker_is_not_removed_while_an_add_takes_its_slot(
     assert ([worker], [job_id]) == (await sql.values("select id from asyncq._workers"), await claimed(sql))
 
 
-async def test_a_slot_that_an_add_is_about_to_take_cannot_be_withdrawn(
+async def test_a_slot_that_an_add_is_about_to_take_cannot_be_closed(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
-    """Nor is that waited for; the next try tells of the claim."""
+    """The close does not wait for it either. The next try returns the claim."""
     async with adder.connection.transaction():
         await add(adder)
         with pytest.raises(asyncpg.LockNotAvailableError):
@@ -162,7 +162,7 @@ async def test_an_add_that_fails_after_it_has_taken_a_slot_leaves_it_as_it_was(
 async def test_of_two_adds_at_once_one_takes_the_slot_and_none_waits(
     sql: Session, other: Session, adder: Session, worker: int
 ) -> None:
-    """The other one tells whoever looks out."""
+    """The other add notifies the on-call worker."""
     async with adder.connection.transaction():
         first = await add(adder)
         async with asyncio.timeout(LIMIT_S):
@@ -210,10 +210,10 @@ end $$
 
 
 @pytest.mark.parametrize("token", [None, 2])
-async def test_a_slot_that_changes_while_an_add_looks_at_it_is_passed_by(
+async def test_a_slot_that_changes_while_an_add_checks_it_is_skipped(
     sql: Session, other: Session, adder: Session, worker: int, token: int | None
 ) -> None:
-    """Withdrawn it is gone, and made anew it is another batch: the job is anybody's, and whoever looks out is told."""
+    """A closed slot is gone, and an opened one is a new batch. The job is inserted, and notifies the on-call worker."""
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
     await sql.execute(LOOKED_AT + "; select pg_advisory_lock(4242)")
     async with asyncio.TaskGroup() as group:

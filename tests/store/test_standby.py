@@ -45,7 +45,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 async def standby(pair: Pair) -> str:
-    """The standby of a server with three workers, of which one is in doubt and one silent, and a job."""
+    """The standby of a server with a job and three workers: one is live, one in doubt, one silent."""
     await Client(pair.primary.dsn).migrate()
     async with Client(pair.primary.dsn) as client:
         await client.add_job("t")
@@ -69,8 +69,8 @@ async def test_on_a_standby_the_lease_alone_decides_whether_a_worker_lives(stand
     assert {"doubted": "doubted", "well": "live", "silent": "dead"} == workers
 
 
-async def test_a_standby_can_be_asked_all_that_changes_nothing(standby: str) -> None:
-    """Whoever looks at a replica does so to spare the primary."""
+async def test_a_standby_answers_all_calls_that_change_nothing(standby: str) -> None:
+    """Readers use a replica to spare the primary."""
     async with Client(standby) as client:
         (job,) = await client.admin.list_jobs()
         checkup = await client.admin.checkup()
@@ -84,14 +84,14 @@ async def test_a_standby_can_be_asked_all_that_changes_nothing(standby: str) -> 
 
 @pytest.mark.parametrize("words", READING)
 async def test_the_command_line_reads_from_a_standby(standby: str, words: tuple[str, ...]) -> None:
-    """The exit code 1 of doctor says that it found something; 3 would say that it could not look."""
+    """The exit code 1 of doctor means a finding; 3 would mean that it could not check."""
     done = await asyncq(*words, DATABASE_URL=standby)
 
     assert (done.returncode in (0, 1), "") == (True, done.stderr)
 
 
-async def test_a_standby_is_not_the_host_to_begin_with_unless_it_was_asked_for(pair: Pair, standby: str) -> None:
-    """Without target_session_attrs the order of the DSN holds: else all would stay on it when the primary is back."""
+async def test_a_standby_is_not_tried_first_unless_it_was_requested(pair: Pair, standby: str) -> None:
+    """Without target_session_attrs the order of the DSN counts. Otherwise all would stay on it after a failover."""
     any_of_both = pair.dsn.replace("&target_session_attrs=read-write", "")
     database = Database(any_of_both, "asyncq")
     await anyio.to_thread.run_sync(pair.primary.kill)
@@ -107,10 +107,10 @@ async def test_a_standby_is_not_the_host_to_begin_with_unless_it_was_asked_for(p
 
 
 @pytest.mark.parametrize(("wanted", "is_standby"), [("prefer-standby", True), ("standby", True), ("primary", False)])
-async def test_several_hosts_are_told_apart_by_what_is_asked_for(
+async def test_several_hosts_are_chosen_by_the_kind_of_server_that_is_wanted(
     pair: Pair, standby: str, wanted: str, is_standby: bool
 ) -> None:
-    """Each host is asked by itself, and prefer-standby means all of them."""
+    """Each host is tried on its own, but prefer-standby considers all of them."""
     database = Database(pair.dsn.replace("read-write", wanted), "asyncq")
     for _ in range(2):
         connection = await database.connect("test")
@@ -120,8 +120,8 @@ async def test_several_hosts_are_told_apart_by_what_is_asked_for(
         assert is_standby == found
 
 
-async def test_a_primary_is_taken_where_a_standby_is_preferred_and_there_is_none(pair: Pair, standby: str) -> None:
-    """It is a preference."""
+async def test_a_primary_is_used_if_a_standby_is_preferred_and_there_is_none(pair: Pair, standby: str) -> None:
+    """prefer-standby is only a preference."""
     folder = str(pair.primary.folder)
     database = Database(
         f"postgresql://postgres@/postgres?host={folder},{folder}&port=5432,5432&target_session_attrs=prefer-standby",

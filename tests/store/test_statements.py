@@ -17,7 +17,7 @@ BAD = (
     *("pg_x", "pg_", "pg_catalog", "information_schema", "user", "order", "all", "select", "table", "left", "between"),
 )
 
-# What quote_ident() puts into quotes although nothing in the word asks for it.
+# Words that quote_ident() quotes although none of their characters needs it.
 QUOTED = """
 select word from pg_catalog.pg_get_keywords() where quote_ident(word) <> word
 """
@@ -25,13 +25,13 @@ select word from pg_catalog.pg_get_keywords() where quote_ident(word) <> word
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_plain_name_can_be_a_schema(name: str) -> None:
-    """It stands without quotes wherever the word `asyncq` stands."""
+    """SQL uses it without quotes in place of the word `asyncq`."""
     assert name == check_schema(name)
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_other_names_are_refused_with_a_sentence(name: str) -> None:
-    """Before anything is sent: in the middle of a migration the server's syntax error would help nobody."""
+    """They are refused before anything is sent. The server's syntax error amid a migration would not help."""
     with pytest.raises(ConfigurationError, match="at most 40 characters") as error:
         check_schema(name)
 
@@ -52,12 +52,12 @@ async def test_every_word_that_the_server_would_quote_is_refused(sql: Session) -
 
 @pytest.mark.parametrize("name", GOOD)
 async def test_a_name_that_is_taken_needs_no_quotes(sql: Session, name: str) -> None:
-    """The other direction."""
+    """Every accepted name is one that the server does not quote."""
     assert name == await sql.value("select quote_ident($1)", name)
 
 
 def test_a_command_names_another_schema_than_the_usual_one() -> None:
-    """Who does what a sentence says gets what it promised: without the word it would be done to `asyncq`."""
+    """Without the option the suggested command would change the schema `asyncq`."""
     assert ("asyncq migrate", "asyncq migrate --schema jobs") == (
         command("migrate", "asyncq"),
         command("migrate", "jobs"),

@@ -1,4 +1,4 @@
-"""A transaction that holds a claim: others come to its job in every order, and nobody deadlocks or loses anything."""
+"""A transaction that has a claim, and other changes of its job in every order: no deadlock, and nothing is lost."""
 
 from typing import get_args
 
@@ -36,7 +36,7 @@ async def blocked(sql: Session, other: Session) -> bool:
 async def run_in_transaction(
     database: Database, handler: Session, claim: Claim, level: str, go_on: anyio.Event, held: anyio.Event
 ) -> str:
-    """What a handler does that adds its own key: hold, add, complete, commit. Returns how that ended."""
+    """Run a handler that adds its own key: lock the claim, add, complete, commit. Returns how that ended."""
     transaction = transactions.Transaction(database, handler.connection, level)
     await transaction.begin()
     try:
@@ -54,10 +54,10 @@ async def run_in_transaction(
 
 
 @LEVELS
-async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_deadlock(
+async def test_a_handler_and_an_earlier_add_of_its_key_do_not_deadlock(
     dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
-    """The add has locked the key and wants the row, which the handler holds as it waits for the key lock."""
+    """The add has the key lock and wants the row. The handler has the row and waits for the key lock."""
     claim = await running(database, sql, line)
     held, go_on = anyio.Event(), anyio.Event()
     endings: list[str] = []
@@ -79,10 +79,10 @@ async def test_a_handler_and_an_outside_add_of_its_key_that_came_first_do_not_de
 
 
 @LEVELS
-async def test_an_outside_add_that_comes_second_waits_for_the_handler(
+async def test_a_later_add_of_its_key_waits_for_the_handler(
     dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection, level: str
 ) -> None:
-    """It waits for the key lock with nothing in its hands, and then finds the job that the handler added."""
+    """It waits for the key lock without other locks, and then finds the job that the handler added."""
     claim = await running(database, sql, line)
     outcomes: list[str] = []
 
@@ -104,10 +104,10 @@ async def test_an_outside_add_that_comes_second_waits_for_the_handler(
 
 
 @LEVELS
-async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_it_is_over(
+async def test_a_rescue_skips_a_live_transaction_and_takes_its_job_afterwards(
     dsn: str, schema: str, database: Database, sql: Session, line: ReconnectingConnection, level: str
 ) -> None:
-    """A held row is a living transaction; when it has rolled back, its job goes to others."""
+    """A locked row has a live transaction. After its rollback the job is rescued."""
     claim = await running(database, sql, line)
     async with session(dsn, schema) as handler:
         transaction = transactions.Transaction(database, handler.connection, level)
@@ -120,10 +120,10 @@ async def test_a_rescue_passes_by_a_transaction_that_lives_and_comes_back_when_i
     assert ([], [claim.id]) == (meanwhile, afterwards)
 
 
-async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_gone(
+async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_lost(
     dsn: str, schema: str, database: Database, sql: Session, other: Session, line: ReconnectingConnection
 ) -> None:
-    """The rescue came first: the transaction begins without its claim, and its handler is not called."""
+    """The rescue was first: the transaction begins without its claim, and its handler is not called."""
     claim = await running(database, sql, line)
     stands: list[bool] = []
 
@@ -147,7 +147,7 @@ async def test_a_claim_that_a_rescue_is_taking_is_waited_for_and_gone(
 async def test_a_commit_that_the_server_answers_with_a_rollback_is_an_error(
     dsn: str, schema: str, database: Database
 ) -> None:
-    """The driver says nothing: a statement had failed, and COMMIT ends such a transaction without an error."""
+    """A statement had failed, and COMMIT ends such a transaction without an error of the driver."""
     async with session(dsn, schema) as handler:
         transaction = transactions.Transaction(database, handler.connection, "read_committed")
         await transaction.begin()

@@ -1,7 +1,7 @@
-"""Thousands of unique adds of all kinds beside workers, and a model that says what must be true of their answers.
+"""Thousands of unique adds of all kinds beside workers, compared with a model.
 
-Each request has a number, which is its payload. Each answer says which job stands for the request. So it can be told
-whether a request was lost (no run of its job, though nobody replaced it) or doubled (two jobs with its number).
+Each request has a number, which is its payload. Each answer has the job of the request. So the test detects lost
+requests (no run of the job, though nobody replaced it) and doubled ones (two jobs with one number).
 """
 
 import collections
@@ -50,12 +50,12 @@ create trigger keep before insert on asyncq._jobs for each row execute function 
 
 
 class Ledger:
-    """All that was answered and run.
+    """All answers and runs.
 
     Attributes:
         jobs: Number of a request -> the jobs that were added for it.
-        dropped: Job -> the numbers of the requests that it stands for, though it was there before.
-        reruns: Job -> the numbers of the requests with which it was to begin anew.
+        dropped: Job -> the numbers of later requests that returned this job.
+        reruns: Job -> the numbers of the requests to rerun it.
         replaced: The jobs that were replaced.
         runs: Job -> the revisions and numbers that its runs saw; each rerun is a revision.
         outcomes: How often each was the answer.
@@ -102,7 +102,7 @@ class Ledger:
 
 
 class Players:
-    """Who does what, each with a session of its own."""
+    """The concurrent actions, each with a session of its own."""
 
     def __init__(self, seed: int, rounds: int) -> None:
         self.ledger = Ledger()
@@ -142,7 +142,7 @@ class Players:
                 assert level != "read_committed"
 
     async def watch(self, sql: Session, _player: int) -> None:
-        """Look, again and again, for two jobs of a key that nobody forced."""
+        """Check again and again for two jobs of a key that nobody forced."""
         while self._adding:
             self.doubled += await sql.rows(DOUBLED)
             await anyio.sleep(0.001)
@@ -183,7 +183,7 @@ class Players:
     ("seed", "rounds"),
     [(1, 50), *(pytest.param(seed, 1000, marks=[pytest.mark.slow, pytest.mark.timeout(300)]) for seed in (2, 3, 4))],
 )
-async def test_no_request_is_lost_or_doubled_whatever_happens_at_once(
+async def test_no_request_is_lost_or_doubled_by_concurrent_calls(
     dsn: str, sql: Session, seed: int, rounds: int
 ) -> None:
     """Four callers, two workers, a rescuer and a watcher over three singletons."""

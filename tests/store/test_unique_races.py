@@ -1,8 +1,9 @@
-"""An add under a unique policy meets all that can happen to the job that bars it, at the moment at which it happens.
+"""An add under a unique policy meets each possible change of the job that it conflicts with.
 
-Each act is held open in a transaction, the add comes and waits, and the act commits or rolls back. At READ COMMITTED
-the outcome is that of the two one after the other. At the other levels a loser may get 40001: it has changed nothing,
-and the same call works afterwards. Nobody is told of a job that is not there, nobody is added beside one that is.
+Each change is held open in a transaction, the add arrives and waits, and the change commits or rolls back. At READ
+COMMITTED the result is that of one after the other. At the other levels a loser may get 40001: it has changed nothing,
+and the same call works afterwards. No answer names a job that does not exist, and no job is added beside one that
+conflicts.
 """
 
 import itertools
@@ -36,7 +37,7 @@ REVIVALS = {
     "a reschedule with more attempts": f"select from asyncq.reschedule_jobs({DEAD}, max_attempts := 32767)",
 }
 
-# What an add asks for. A rerun is what a singleton asks for that must not miss what came after the start of a run.
+# The policies of the adds. A rerun is for a singleton that must not miss changes after the start of a run.
 WAYS: dict[str, dict[str, Any]] = {
     **{strategy: {"unique": {"on_conflict": strategy}} for strategy in STRATEGIES},
     "rerun": {"singleton": True, "rerun": True},
@@ -84,7 +85,7 @@ ACTS: dict[str, tuple[Act, str | None, str | None]] = {
 
 
 async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
-    """Store a job that has the key, or none; and what was there a moment ago. Returns its claim if it runs."""
+    """Store a job that has the key, or one that has just been deleted. Returns its claim if it runs."""
     await sql.execute(EMPTY)
     if state is None:
         await ask(sql, singleton=True)
@@ -119,7 +120,7 @@ async def schema(kept_connections: KeptConnections, shared: str) -> AsyncIterato
 
 
 def expected(way: str, state: str | None) -> tuple[str, str | None]:
-    """What an add comes to beside a job in this state: its outcome, and the state of the existing job."""
+    """The expected result of an add beside a job in this state: its outcome, and the state of the existing job."""
     if state in (None, "discarded"):
         return "added", None
     if way == "rerun":
@@ -133,7 +134,7 @@ def adder_of(sql: Session, level: str, **asked: Any) -> Adder[Done]:
 
 
 async def race(sql: Session, other: Session, act: str, way: str, ends: str, level: str) -> Adder[Done]:
-    """Let an add come while an act stands open."""
+    """Run an add during an open change."""
     do, before, _ = ACTS[act]
     claims = await prepare(sql, before)
     adder = adder_of(other, level, **WAYS[way])
@@ -143,10 +144,13 @@ async def race(sql: Session, other: Session, act: str, way: str, ends: str, leve
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", ACTS)
-async def test_an_add_comes_after_what_is_being_done_to_the_job_that_bars_it(
+async def test_an_add_waits_for_the_change_of_the_job_that_it_conflicts_with(
     sql: Session, other: Session, act: str, level: str
 ) -> None:
-    """With each strategy, and however the act ends; then one job of the key waits or runs, or two if one was forced."""
+    """This holds for each strategy and each end of the change.
+
+    Then one job of the key is live, or two if one was forced.
+    """
     _, before, after = ACTS[act]
     for way, ends in itertools.product(WAYS, ("commit", "rollback")):
         adder = await race(sql, other, act, way, ends, level)
@@ -178,7 +182,7 @@ class Reviver:
         self.refusals: list[str | None] = []
 
     async def revive(self) -> None:
-        """Act, and note what came."""
+        """Act, and record the result."""
         try:
             async with self._sql.connection.transaction(isolation=self._level):
                 self.revived = len(await self._sql.rows(REVIVALS[self._act]))
@@ -190,10 +194,10 @@ class Reviver:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("act", REVIVALS)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_job_comes_back_from_the_dead_only_after_an_add_that_has_passed_its_gate(
+async def test_a_discarded_job_is_revived_only_after_an_add_that_has_passed_its_key_lock(
     dsn: str, sql: Session, other: Session, way: str, act: str, level: str, ends: str
 ) -> None:
-    """The add holds the jobs that live. One that came to life then could be settled as it is judged."""
+    """The add has locked the live jobs. A job that is revived meanwhile might be settled unlike it was judged."""
     await prepare(sql, "discarded")
     keyed = await ask(sql, task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")
     asked = [spec(**WAYS[way]), spec(task="keyed", job_key="k", run_at="2040-01-01T00:00:00Z")]
@@ -259,7 +263,7 @@ async def test_an_old_snapshot_does_not_know_requests(sql: Session, other: Sessi
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_request_waits_for_the_same_one(sql: Session, other: Session, level: str, ends: str) -> None:
-    """And comes to its job, or is the first one if that was rolled back."""
+    """It returns that job, or is the first one if that was rolled back."""
     adder = adder_of(other, level, idempotency_key="k")
     first = await adder.add_during(sql, ask(sql, idempotency_key="k"), ends)
     refusals = [*adder.refusals]
@@ -274,7 +278,7 @@ async def test_a_request_waits_for_the_same_one(sql: Session, other: Session, le
 
 
 async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, other: Session) -> None:
-    """It left the one table and came into the other; between the two nobody sees none."""
+    """It moved from one table to the other, and must not be missed in between."""
     policy = {"states": ["active", "completed"], "on_conflict": "ignore"}
     job = (await ask(sql, policy)).id
     claims = await fetch(sql)
@@ -287,8 +291,8 @@ async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, o
 
 @pytest.mark.parametrize("way", [*WAYS, "request"])
 @pytest.mark.parametrize("level", LEVELS)
-async def test_of_eight_first_adds_at_once_one_wins(dsn: str, sql: Session, way: str, level: str) -> None:
-    """Under snapshots that were all taken before: the others are told of it, replace it, or get 40001."""
+async def test_of_eight_concurrent_first_adds_one_wins(dsn: str, sql: Session, way: str, level: str) -> None:
+    """All snapshots are older. The other adds return the job, replace it, or get 40001."""
     asked: dict[str, Any] = WAYS.get(way, {"idempotency_key": "k"})
     dones: list[Done] = []
     codes: list[str | None] = []
@@ -326,7 +330,7 @@ async def test_of_eight_first_adds_at_once_one_wins(dsn: str, sql: Session, way:
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
 @pytest.mark.parametrize("level", LEVELS)
-async def test_one_job_of_a_key_waits_or_runs_whatever_comes_at_once(
+async def test_one_job_of_a_key_is_live_through_concurrent_calls(
     dsn: str, sql: Session, level: str, rounds: int
 ) -> None:
     """Eight callers with random strategies and random delays, and a worker that starts and ends what it finds."""
@@ -383,7 +387,7 @@ def claims_of(claims: list[asyncpg.Record]) -> tuple[list[int], list[int]]:
 
 
 async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
-    """Each key has its own lock; one text as a job key, a subject and an idempotency key is three."""
+    """Each key has its own lock. One text as a job key, a subject and an idempotency key counts as three."""
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
         await ask_all(other, [spec(singleton=True, subject="k"), spec(job_key="k"), spec(idempotency_key="k")])
@@ -402,7 +406,7 @@ async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> N
 
 
 async def test_a_worker_does_not_wait_for_an_add(sql: Session, other: Session) -> None:
-    """A caller's open transaction holds back the one job that it looks at, and no worker."""
+    """A caller's open transaction locks only the job that it checks."""
     held = await ask(sql, singleton=True)
     free = await ask(sql, singleton=True, subject="free")
     await sql.execute("set lock_timeout = '100ms'")
@@ -415,10 +419,10 @@ async def test_a_worker_does_not_wait_for_an_add(sql: Session, other: Session) -
 
 
 @pytest.mark.parametrize("way", ["reject", "ignore", "rerun"])
-async def test_a_dropped_request_tells_the_workers_of_the_job_that_it_held(
+async def test_a_dropped_request_notifies_the_workers_of_the_job_that_it_locked(
     dsn: str, sql: Session, other: Session, way: str
 ) -> None:
-    """A worker that looked meanwhile has passed the job over, and might sleep until its next poll."""
+    """A worker that fetched meanwhile has skipped the job, and might sleep until its next poll."""
     await ask(sql, singleton=True)
     heard: list[str] = []
     async with session(dsn, sql.schema) as listener:
@@ -427,7 +431,7 @@ async def test_a_dropped_request_tells_the_workers_of_the_job_that_it_held(
         async with other.connection.transaction():
             await ask(other, **WAYS[way])
             claims = await fetch(sql)
-        await wait_until(lambda: bool(heard), description="the worker to be told")
+        await wait_until(lambda: bool(heard), description="the notification")
 
     assert ([], [""]) == (claims, heard)
 

@@ -47,7 +47,7 @@ async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
     assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
 
 
-# What workers do -> the state of the job before it, and after it has committed.
+# Acts of workers -> the state of the job before, and after the commit.
 BY_WORKERS: dict[str, tuple[Act, str | None, str | None]] = {
     "a fetch": (_fetch, "available", "active"),
     "a completion": (_complete, "active", None),
@@ -62,7 +62,7 @@ class Adder(Generic[Done]):
     """Adds a job in a transaction of its own, at an isolation level; waits if it has to.
 
     Attributes:
-        done: What the last add came back with.
+        done: The answer of the last add.
         refusals: The codes of the errors of earlier ones.
     """
 
@@ -74,7 +74,7 @@ class Adder(Generic[Done]):
         self.refusals: list[str | None] = []
 
     async def add(self) -> None:
-        """Add, and note what came."""
+        """Add, and record the result."""
         try:
             async with self._sql.connection.transaction(isolation=self._level):
                 self.done = await self._add(self._sql)
@@ -87,13 +87,7 @@ class Adder(Generic[Done]):
             await self.add()
 
     async def add_during(self, sql: Session, act: Awaitable[Acted], ends: str) -> Acted:
-        """Add while another session's act is not committed yet; then that one commits, or rolls back.
-
-        Args:
-            sql: The session of the act.
-            act: What it does.
-            ends: "commit" or "rollback".
-        """
+        """Add while another session's act is not committed yet; then that one commits, or rolls back."""
         transaction = sql.connection.transaction()
         await transaction.start()
         done = await act

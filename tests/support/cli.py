@@ -46,11 +46,11 @@ async def asyncq(
 
 
 class Started:
-    """A command that runs beside the test.
+    """A command that runs during the test.
 
     Attributes:
         process: Its process.
-        log: The file with everything that it says.
+        log: The file with its output.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -58,7 +58,7 @@ class Started:
         self.log = log
 
     async def says(self, pattern: str) -> str:
-        """Wait until it has said something that fits the pattern."""
+        """Wait until its output has a match of the pattern."""
         with anyio.move_on_after(LIMIT_S):
             while (found := re.search(pattern, self.log.read_text())) is None and self.process.poll() is None:
                 await anyio.sleep(0.01)
@@ -122,5 +122,5 @@ def _text(path: Path) -> str:
 
 
 def error_of(stderr: str) -> dict[str, Any]:
-    """The error that a command has written as JSON, and nothing else."""
+    """The error in a command's JSON output, which must be nothing else."""
     return json.loads(stderr)["error"]

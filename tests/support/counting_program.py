@@ -1,4 +1,4 @@
-"""A worker process that writes down each run: `python -m tests.support.counting_program DSN SCHEMA GRACE`.
+"""A worker process that records each run: `python -m tests.support.counting_program DSN SCHEMA GRACE`.
 
 Its job `count` takes some milliseconds, or, with `how="long"`, for ever.
 """

@@ -81,15 +81,15 @@ GRAPHILE: dict[str, bool] = {
     "0/1 * * * *": False,
 }
 NEVER = {"0 0 31 2 *", "0 0 30 2 *"}
-# What the extended dialect has beyond them.
+# Further expressions of the extended dialect.
 EXTENDED = {"1-30/5 * * * *", "0 0 * jan *", "0 0 * * mon-fri", "0 0 * * SUN", "@hourly", "@daily", "H * * * *"}
 
-# What stars mean. Numbers may also be 7 for Sunday.
+# The ranges of stars. Sunday may also be 7.
 LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
 
 def fits(expression: str, day: date, hour: int, minute: int) -> bool:
-    """Whether an expression of the dialect `crontab`, known to be right, holds a minute."""
+    """Whether a valid expression of the dialect `crontab` matches a minute."""
     dow = day.isoweekday() % 7
     minutes, hours, dates, months, dows = (
         values(field, low, high) for field, (low, high) in zip(expression.split(), LIMITS, strict=True)

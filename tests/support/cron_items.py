@@ -17,7 +17,7 @@ async def add_item(
     payload: Any = None,
     **options: Any,
 ) -> asyncpg.Record:
-    """Store an item; returns what is known of it."""
+    """Store an item; returns its status."""
     return await sql.row(
         "select added.* from asyncq.add_cron_item($1, $2, $3, $4::text::json, $5::text::jsonb) as added",
         item,

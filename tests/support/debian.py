@@ -1,4 +1,4 @@
-"""Programs of Debian's packages, unpacked into a cache of the checkout: nothing is installed, nobody has to be root."""
+"""Programs of Debian's packages, unpacked into a cache of the checkout: they need neither installation nor root."""
 
 import fcntl
 import shutil
@@ -10,10 +10,10 @@ LIMIT_S = 60
 
 
 def unpacked(*packages: str) -> Path | None:
-    """The folder that holds the files of some packages; None where apt is not to be had, or knows nothing of them.
+    """The folder with the files of some packages; None without apt, or if apt does not know them.
 
     Args:
-        packages: Their names: the one that is wanted, and the libraries that this machine may lack.
+        packages: Their names: the needed one, and libraries that this machine may lack.
     """
     place = CACHE / packages[0]
     if place.is_dir():

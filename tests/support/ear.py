@@ -11,7 +11,7 @@ class Ear:
         self._heard: list[tuple[str, str]] = []
 
     async def open(self) -> None:
-        """Begin to listen, as the worker on call: adds tell nobody else."""
+        """Begin to listen as the on-call worker, the only one that adds notify."""
         await self._listener.value("select pg_advisory_lock(asyncq._lock_space(), 0)")
         await self.listen()
 
@@ -22,12 +22,12 @@ class Ear:
     def _hear(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
         self._heard.append((channel, payload))
 
-    async def heard(self) -> list[tuple[str, str]]:
-        """All that came so far: the server sends what it has before it answers."""
+    async def received(self) -> list[tuple[str, str]]:
+        """All notifications so far: the server sends waiting ones before it answers."""
         await self._listener.rows("select")
         return self._heard
 
     async def forget(self) -> None:
         """Count from now on."""
-        await self.heard()
+        await self.received()
         self._heard.clear()

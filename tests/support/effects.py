@@ -25,7 +25,7 @@ class Effects:
     """A table in a test's schema, and its rows.
 
     Attributes:
-        insert: The statement by which a handler writes the id of its job.
+        insert: The statement that stores the id of a handler's job.
     """
 
     def __init__(self, db: asyncpg.Connection, schema: str) -> None:

@@ -1,4 +1,4 @@
-"""Helpers of the tests of the examples: a database of their own, and a program that runs beside the test."""
+"""Helpers of the tests of the examples: a database, and a program that runs during the test."""
 
 import os
 import re
@@ -31,7 +31,7 @@ class Program:
         self.log = log
 
     async def says(self, pattern: str) -> "re.Match[str]":
-        """Wait until it has said something that fits the pattern."""
+        """Wait until its output has a match of the pattern."""
 
         def look() -> bool:
             ended, said = self.process.poll() is not None, self.log.read_text()

@@ -31,7 +31,7 @@ async def terminate_all(db: asyncpg.Connection, schema: str) -> int:
 
 
 class _Cut(NamedTuple):
-    """A cut that is to come."""
+    """A planned cut."""
 
     role: str
     when: When
@@ -63,7 +63,7 @@ class Link:
         dsn: The DSN that leads through it.
         was_cut: Set when a connection was cut at a statement or at an answer.
         cuts: How many connections were cut at a statement, by when.
-        lost_commits: How many connections ended between COMMIT sent to the server and answered, whoever ended them.
+        lost_commits: How many connections ended, for any reason, between COMMIT and its answer.
         cancel_requests: How many requests to cancel a statement were passed on.
     """
 
@@ -143,7 +143,7 @@ class Link:
         stirred.set()
 
     def _is_held(self, direction: str, way: _Way) -> bool:
-        """Whether something does not arrive on a connection, in a direction; "" for either."""
+        """Whether data of a connection is held in a direction; "" means either."""
         return any(direction in ("", held) for held in way.held) or any(
             direction in ("", held) and way.is_of(role) for role, held in self._held
         )
@@ -157,7 +157,7 @@ class Link:
 
         Args:
             role: Of which connections; "" for all.
-            when: "before" it reached the server, which rolls back; as soon as it was "sent", so that nobody knows; or
+            when: "before" it reached the server, which rolls back; as soon as it was "sent", outcome unknown; or
                 "after" the server has committed, so that the answer is lost.
             times: How many COMMITs are met; each ends one connection.
         """
@@ -168,7 +168,7 @@ class Link:
         self._cuts += [_Cut(role, when, lambda statement: text in statement)] * times
 
     def mend(self) -> None:
-        """New connections work again; those that were frozen are cut. No cut is to come."""
+        """Let new connections work again, cut frozen ones, and cancel planned cuts."""
         broken = set(self._frozen)
         self.lose("")
         for what in (self._frozen, self._held, self._refused, self._delays, self._cuts):
@@ -251,7 +251,7 @@ class Link:
             self.cancel_requests += 1
 
     def _meet(self, statement: str, way: _Way) -> None:
-        """A statement is to be run: is this where the connection is to be cut?"""
+        """A statement is about to run: decide whether to cut the connection here."""
         way.commits = way.commits or is_commit(statement)
         cut = next((cut for cut in self._cuts if way.is_of(cut.role) and cut.at(statement)), None)
         if cut is not None and way.cut is None:

@@ -16,7 +16,7 @@ import uvloop
 from anyio.to_thread import run_sync
 
 from asyncq import Worker, task
-from tests.support.worker_program import say, tell
+from tests.support.worker_program import say, say_event
 
 FORK: Any = multiprocessing.get_context("fork")
 
@@ -104,7 +104,7 @@ def work() -> None:
         if before == "loop":
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, say, "the service was called in", os.getpid())
         tasks = [pool, hasty_pool, process, fork, comes_back, nothing, worker]
-        await Worker(dsn, tasks, schema=schema, grace=10, lease=60, observers=[tell], poll=60).run()
+        await Worker(dsn, tasks, schema=schema, grace=10, lease=60, observers=[say_event], poll=60).run()
 
     # As in a terminal: a shell starts background programs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -61,7 +61,7 @@ class Gate:
         self._watcher = watcher
 
     async def build(self) -> None:
-        """Replace the door."""
+        """Replace the clock function."""
         await self._keeper.execute(DOOR)
 
     async def remove(self) -> None:

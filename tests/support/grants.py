@@ -1,7 +1,7 @@
-"""Who may do what, as a table: the truth that sql/roles.sql is compared with.
+"""The rights of each role as a table, with which sql/roles.sql is compared.
 
-What stands in no line is refused to everybody but the owner. A new table or function that a worker touches needs a line
-here and a grant in sql/roles.sql; tests/sql/test_roles.py says which.
+Rights that no line lists are refused to all but the owner. A new table or function that a worker uses needs a line here
+and a grant in sql/roles.sql; tests/sql/test_roles.py says which.
 """
 
 from asyncq.store.statements import folder
@@ -181,7 +181,7 @@ STRANGER: dict[str, str] = {}
 
 MEND = f"mend {folder() / 'roles.sql'} and {__file__}"
 
-# What can be done with an object of each kind, and how the server is asked whether a role may.
+# The actions on each kind of object, and the queries for a role's right to them.
 PRIVILEGES = {
     "schema": ("schema", "usage create"),
     "table": ("table", "select insert update delete truncate references trigger"),

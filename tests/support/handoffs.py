@@ -69,7 +69,7 @@ async def add_plain(sql: Session, task: str = "t") -> int | None:
 
 
 async def holders(sql: Session) -> list[int | None]:
-    """By which token each job is claimed."""
+    """The token of each job's claim."""
     return await sql.values("select lock_token from asyncq._all_jobs() order by id")
 
 

@@ -1,4 +1,4 @@
-"""A schema full of look-alikes: whatever of ours finds one of them by its bare name fails, with HIJACKED."""
+"""A schema full of look-alikes: code of ours that finds one by its bare name fails with HIJACKED."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ NUMBERS = ("smallint", "integer", "bigint", "double precision", "numeric")
 TYPES = (*NUMBERS, "text", "json", "jsonb", "timestamp with time zone", "interval", "boolean", "bytea")
 COMPARISONS = ("=", "<>", "<", ">", "<=", ">=")
 OPERATORS = (*COMPARISONS, "+", "-", "*", "/", "||", "->", "->>", "#>>", "?", "?|", "~", "!~", "&&", "~~")
-# The server's polymorphic types, of which an exact match in another schema is the better one.
+# The server's polymorphic types, for which an exact match in another schema has priority.
 ANY = {"anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"}
 ANY_ARRAY = {"anyarray", "anycompatiblearray"}
 
@@ -62,7 +62,7 @@ grant all on all tables in schema {evil} to public;
 
 
 def called() -> list[str]:
-    """The names that are called in sql/; what is no function of the server has no look-alike."""
+    """The names that are called in sql/. Only functions of the server get a look-alike."""
     paths = [*(folder() / "functions").rglob("*.sql"), *(folder() / "queries").rglob("*.sql")]
     return sorted({name for path in paths for name in re.findall(r"\b([a-z_0-9]+)\(", path.read_text("utf-8"))})
 
@@ -74,7 +74,7 @@ def overloads(types: list[str]) -> Iterator[str]:
 
 
 async def functions(sql: Session, evil: str) -> Iterator[str]:
-    """The statements that make functions which look like the server's."""
+    """Statements that create look-alikes of the server's functions."""
     rows = await sql.rows(SERVERS_FUNCTIONS, called())
     made = {(row["name"], row["is_set"], arguments) for row in rows for arguments in overloads(row["types"])}
     return (

@@ -163,13 +163,13 @@ async def settle_rest(
 
 
 async def change(sql: Session, claims: Sequence[asyncpg.Record], *, worker: int = WORKER, **values: Any) -> list[int]:
-    """Settle claims that go on living, all in the same way. Returns the ids that were written so."""
+    """Settle claims of jobs that continue to live, all in the same way. Returns the ids that were written."""
     endings = await settle_rest(sql, claims, worker=worker, **values)
     return sorted(id_ for id_, ending in endings.items() if ending == "written")
 
 
 async def still_held(sql: Session, claims: Sequence[asyncpg.Record], worker: int = WORKER) -> list[int]:
-    """Of these claims, those that the worker holds."""
+    """The claims among these that the worker still has."""
     rows = await sql.rows("select id, lock_token from asyncq._all_jobs() where locked_by = $1", worker)
     held = {tuple(row) for row in rows}
     return sorted(claim["id"] for claim in claims if (claim["id"], claim["lock_token"]) in held)
@@ -197,5 +197,8 @@ async def claimed(sql: Session) -> list[int]:
 
 
 async def are_left(sql: Session) -> bool:
-    """Whether jobs are to be run; those too that a transaction holds, which hides them from fetches and rescues."""
+    """Whether jobs must still be run.
+
+    Jobs locked by a transaction count, though fetches and rescues do not see them.
+    """
     return await sql.value("select exists (select from asyncq._jobs as job where not asyncq._is_discarded(job))")

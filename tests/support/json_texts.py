@@ -1,4 +1,4 @@
-"""JSON texts by chance: nested, in all notations, with what has a canonical form and what has none.
+"""Random JSON texts: nested, in all notations, with and without a canonical form.
 
 Hypothesis chooses the seed of each; the rest is plain code, which makes ten times as many in the same time.
 """
@@ -25,7 +25,7 @@ MARKS_OF_14 |= {*range(0x10F82, 0x10F86), 0x11070, 0x1E2AE}
 CORNERS = "ae\u00e9\u0301\u0327\u0345\u00c5\u212b\u1100\u1161\u11a7\u11a8\uac00\uac01\ud7ff\ue000\ufb33\uffff"
 CORNERS += "\U00010000\U0001d15e\U0001f600\U0010ffff"
 ASCII = [chr(code) for code in range(1, 128)]
-# What PostgreSQL cannot store.
+# Characters that PostgreSQL cannot store.
 UNSTORABLE = ("\ud800", "a\udc00b", "\0", "\ude00\ud83d")
 
 NOTATIONS: list[Callable[[float], str]] = [
@@ -133,7 +133,7 @@ def collect(strategy: st.SearchStrategy[Any], amount: int) -> list[Any]:
     """So many examples at once, for a test that asks a server about all of them in one round trip.
 
     Args:
-        strategy: What makes them.
+        strategy: The source of the examples.
         amount: How many; fewer when there are not so many different ones.
 
     Returns:

@@ -33,7 +33,7 @@ join asyncq._tasks as task on task.id = job.task_id
 order by job.id
 """
 
-# What an add without options stores.
+# The columns of an add without options.
 DEFAULTS = {
     "task": "t",
     "queue": None,
@@ -96,7 +96,7 @@ async def add_all(sql: Session, specs: Sequence[Spec]) -> list[Done]:
 
 
 async def add_one(sql: Session, **given: Any) -> Done:
-    """Add a job of task `t` with the key; what is not given is left out."""
+    """Add a job of task `t` with the key; options that are not given are left out."""
     (done,) = await add_all(sql, [Spec(**given)])
     return done
 

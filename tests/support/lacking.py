@@ -1,4 +1,4 @@
-"""Servers that lack something: a real one behind a proxy that changes a statement, or one with other functions."""
+"""Servers that lack a feature: a real one behind a proxy that changes a statement, or one with other functions."""
 
 import asyncio
 import struct

@@ -106,7 +106,7 @@ select pg_catalog.setval(seqrelid::regclass, seqstart, false) from pg_catalog.pg
 where seqrelid in (select oid from pg_catalog.pg_class where relnamespace = 'asyncq'::regnamespace)
   and pg_catalog.pg_sequence_last_value(seqrelid) is not null
 """
-# The tests have changed the counters, of which functions read the number of dead rows. The landlord is not counted.
+# Functions read the number of dead rows from the counters, which the tests have changed. The landlord is not counted.
 UNCOUNTED = """
 select pg_catalog.pg_stat_reset_single_table_counters(oid) from pg_catalog.pg_class
 where relnamespace = 'asyncq'::regnamespace and relkind = 'r'

@@ -13,12 +13,12 @@ import signal
 import sys
 
 from asyncq import JobContext, Worker, task
-from tests.support.worker_program import say, tell
+from tests.support.worker_program import say, say_event
 
 
 @task
 async def hold(ctx: JobContext, how: str) -> None:
-    """Run until cancelled, or take the process along, or stop it and end when it goes on, or end at once."""
+    """Run until cancelled, kill the process, stop it and end when it continues, or end at once."""
     say("started", ctx.job.id)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -40,7 +40,7 @@ def main() -> None:
     listens = how == "listen"
     poll = 60.0 if listens else 0.1
     asyncio.run(
-        Worker(dsn, [hold], schema=schema, lease=float(lease), observers=[tell], listen=listens, poll=poll).run()
+        Worker(dsn, [hold], schema=schema, lease=float(lease), observers=[say_event], listen=listens, poll=poll).run()
     )
 
 

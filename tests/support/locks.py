@@ -31,7 +31,7 @@ async def let_go(sql: Session, worker_id: int) -> None:
 
 
 async def doubted_at(sql: Session, worker_id: int) -> object:
-    """When a worker's lock was first seen free."""
+    """The time at which a worker's lock was first seen free."""
     return await sql.value("select doubted_at from asyncq._workers where id = $1", worker_id)
 
 

@@ -1,4 +1,4 @@
-"""A program of one's own with workers, for test_log_hint.py: `python log_program.py DSN SCHEMA HOW`."""
+"""A program with workers, for test_log_hint.py: `python log_program.py DSN SCHEMA HOW`."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which rights a worker needs, read from the texts in sql/: what its statements touch, and all that these call."""
+"""The rights that a worker needs, computed from sql/: objects of its statements and of all functions that they call."""
 
 import re
 from collections.abc import Iterator

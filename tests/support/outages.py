@@ -22,7 +22,7 @@ SCHEMA = "asyncq"
 
 @contextmanager
 def own_server(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A server that nobody else uses."""
+    """A server that no other test uses."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", roomy_folder())
         server = start(fsync=False, settings={"max_wal_size": "128MB", **(settings or {})})
@@ -32,7 +32,7 @@ def own_server(settings: Mapping[str, str] | None = None) -> Iterator[Server]:
 
 @asynccontextmanager
 async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    """A plain connection, to look at the tables and to do harm."""
+    """A plain connection, to read tables and to cause faults."""
     connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"}, timeout=5)
     try:
         yield connection

@@ -30,7 +30,7 @@ async def cost(sql: Session, call: Awaitable[object]) -> dict[str, tuple[int, in
     """Run a call, and roll back. Returns for each table how often it was scanned, and how many rows were read."""
     transaction = sql.connection.transaction()
     await transaction.start()
-    # What the server has not gathered yet of earlier transactions is counted too.
+    # Statistics of earlier transactions that the server has not gathered yet are counted too.
     before = {row["table"]: row for row in await sql.rows(STATS, TABLES)}
     await call
     after = {row["table"]: row for row in await sql.rows(STATS, TABLES)}

@@ -85,7 +85,7 @@ server_round_robin = {int(in_turn)}
 
 
 def pooled(dsn: str) -> str:
-    """The same DSN, with the word that says that it leads to a pooler."""
+    """The same DSN, with the parameter for a pooler."""
     return f"{dsn}{'&' if '?' in dsn else '?'}statement_cache_size=0"
 
 

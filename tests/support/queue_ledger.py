@@ -1,7 +1,7 @@
-"""A ledger of what ran when in which queue, in the database, that refuses two runs of one queue at once.
+"""A table that records the runs of queues, and refuses two runs of one queue at once.
 
-Each run writes itself in one transaction that stays open for as long as it lasts: a run that is killed leaves nothing.
-Two runs that overlap cannot both be written, whether the other one has ended or not.
+Each run is recorded in a transaction that stays open while it lasts, so a killed run leaves nothing. Two runs that
+overlap cannot both be recorded, whether the other one has ended or not.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A standby as the server sees one: it streams over the replication protocol and tells what its queries see."""
+"""A standby as the server sees it: it streams by the replication protocol, and reports its oldest snapshot."""
 
 import socket
 import struct
@@ -36,7 +36,7 @@ class Replica:
         self._until(b"W")
 
     def feed_back(self, xmin: int) -> None:
-        """Tell the oldest transaction that is seen here."""
+        """Report the oldest transaction that a query of this standby still sees."""
         epoch, no_catalog = 0, 0
         self._send(b"d", b"h" + struct.pack("!qIIII", 0, xmin, epoch, no_catalog, epoch))
 

@@ -1,4 +1,4 @@
-"""Three roles on a schema of their own, as the guide sets them up, and a stranger; all are gone at the end."""
+"""Three roles with a schema, as the guide sets them up, and a role without rights; all are dropped at the end."""
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -77,7 +77,7 @@ async def three_roles(dsn: str) -> AsyncIterator[Roles]:
 
 @asynccontextmanager
 async def bare_roles(dsn: str) -> AsyncIterator[Roles]:
-    """An empty schema and its owner, no superuser, and the others, who may do nothing."""
+    """An empty schema with its owner, who is no superuser, and the other roles, without rights."""
     roles = Roles(dsn, f"r_{secrets.token_hex(6)}")
     names = (roles.owner, roles.worker, roles.enqueuer, roles.stranger)
     connection = await asyncpg.connect(dsn, server_settings={"application_name": "test"})
@@ -115,13 +115,13 @@ class Group:
         return f"{self.owner}, {self.first}, {self.second}, {self.guest}"
 
     def as_(self, role: str) -> Database:
-        """The database for a role that logs in: what a superuser may become says nothing."""
+        """The database for a role that logs in itself: a superuser could become any role."""
         return Database(self._database.dsn.replace("postgres@", f"{role}@", 1), self._database.schema)
 
 
 @asynccontextmanager
 async def group_of(database: Database) -> AsyncGenerator[Group]:
-    """Make the roles and the schema; all are gone at the end."""
+    """Make the roles and the schema; all are dropped at the end."""
     made = Group(database)
     async with session(database.dsn, database.schema) as sql:
         await sql.execute(f"""

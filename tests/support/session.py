@@ -1,4 +1,4 @@
-"""A connection that speaks SQL as sql/ is written: the word `asyncq` stands for the test's schema."""
+"""A connection for SQL as in sql/: the word `asyncq` means the test's schema."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -47,7 +47,7 @@ class Session:
         return await self.connection.fetch(query(name, self.schema), *args)
 
     async def refusal(self, text: str, *args: Any) -> asyncpg.PostgresError:
-        """The error of a statement that is refused; the transaction around it goes on."""
+        """The error of a refused statement; the transaction around it continues."""
         try:
             async with self.connection.transaction():
                 await self.rows(text, *args)

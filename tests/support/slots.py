@@ -19,7 +19,7 @@ def at(minute: int) -> datetime:
 
 
 async def due(sql: Session, *pairs: Pair) -> list[Pair]:
-    """Look which slots of items are due, and hold the items. Returns those that are, in their order."""
+    """Find the due slots of items, and lock the items. Returns the due ones, in order."""
     items, minutes = [item for item, _ in pairs], [at(minute) for _, minute in pairs]
     revisions = [None] * len(pairs)
     ords = await sql.value(

@@ -15,7 +15,7 @@ from pg_catalog.pg_stat_activity where pid = pg_backend_pid()
 
 @asynccontextmanager
 async def young_snapshot(sql: Session, level: str) -> AsyncIterator[None]:
-    """A transaction at a level, with a snapshot behind every transaction that there was; rolled back at the end.
+    """A transaction at a level, with a snapshot that is newer than all earlier transactions; rolled back at the end.
 
     Others on the same server may have been open when it was taken, which makes it look older: then it is taken again.
     """

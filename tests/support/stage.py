@@ -23,7 +23,7 @@ class Stage:
         self.dsn, self.schema, self.clock, self.db, self.seen = dsn, schema, clock, db, seen
 
     def worker(self, *items: CronItem | str, **options: Any) -> Worker:
-        """A worker that runs no jobs: their rows are looked at."""
+        """A worker that runs no jobs, so that their rows can be read."""
         defaults: dict[str, Any] = {"dsn": self.dsn, "tasks": [], "poll": 60, "observers": [self.seen]}
         return make_worker(schema=self.schema, crontab=[*items], **{**defaults, **options})
 

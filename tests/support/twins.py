@@ -1,4 +1,4 @@
-"""Asks SQL and Python the same: what a function gives for each of many arguments, or which error it raises."""
+"""Compares SQL and Python: the result of a function for each of many arguments, or the error that it raises."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from asyncq.domain.errors import InvalidJob
 from tests.support.session import Session
 
-# What a caller may have set: none of it may reach the functions.
+# Settings of a caller, none of which may affect the functions.
 HOSTILE = """
 set local search_path = '';
 set local extra_float_digits = -15;
@@ -42,7 +42,7 @@ async def outcomes(sql: Session, call: str, *columns: Sequence[Any], hostile: bo
         hostile: Whether the session has odd settings.
 
     Returns:
-        The texts; for what is refused the code and the field of the error, with a blank between.
+        The texts; for an error its code and its field, with a blank between.
     """
     names = [f"a{number}" for number, _ in enumerate(columns, 1)]
     arrays = ", ".join(f"${number}::text[]" for number, _ in enumerate(columns, 1))

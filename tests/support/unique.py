@@ -25,7 +25,7 @@ from asyncq._add_jobs(array(
 order by done.ord
 """
 
-# What makes a job look like one in this state: the row of _jobs, or that of _ended_jobs.
+# The columns that put a job into this state, in _jobs or in _ended_jobs.
 LIVE = {
     "scheduled": "run_at = now() + interval '1 h'",
     "available": "run_at = now() - interval '1 h'",
@@ -77,7 +77,7 @@ async def ask(sql: Session, policy: dict[str, Any] | None = None, /, **given: An
 
 
 async def hold(sql: Session, state: str, age: str = "1 day", **given: Any) -> int:
-    """Store a job with the key of the default policy (or what is given), in a state. Returns its id."""
+    """Store a job in a state, with the key of the default policy or of the given one. Returns its id."""
     done = await ask(sql, given.pop("policy", {}), force=True, **given)
     changes = LIVE.get(state, "run_at = run_at")
     await sql.rows(

@@ -85,7 +85,7 @@ CANONICAL = {
     "123456789012345680000": "123456789012345680000",
     "1000000000000000000000": "1e+21",
     "100000000000000000000000": "1e+23",
-    # A fraction or an exponent says that the nearest double is meant.
+    # A number with a fraction or an exponent means the nearest double.
     "[44684703282094176.0, 4.4684703282094176e16]": "[44684703282094180,44684703282094180]",
     "44684703282094180": "44684703282094180",
     "[1e23, 9.999999999999999e22, 5e-324, 1e-400, -1e-99999999999]": "[1e+23,1e+23,5e-324,0,0]",
@@ -116,7 +116,7 @@ CANONICAL = {
     '{"\uac00\u11a7":1,"\uac00":2}': '{"\uac00":2,"\uac00\u11a7":1}',
     # A composition that is excluded comes apart.
     '"\ufb33"': '"\u05d3\u05bc"',
-    # UTF-16: what is two units stands before U+E000, and a name before those that it begins.
+    # UTF-16: pairs of units come before U+E000, and a name before longer ones that begin with it.
     '{"\uffff":1,"\ue000":2,"\U0010ffff\ue000":3,"\U0010ffff":4,"\U00010000":5,"\ud7ff":6,"\ue000\U00010000":7}': (
         '{"\ud7ff":6,"\U00010000":5,"\U0010ffff":4,"\U0010ffff\ue000":3,"\ue000":2,"\ue000\U00010000":7,"\uffff":1}'
     ),
@@ -154,11 +154,11 @@ REFUSED = (
 
 
 class Keyed(NamedTuple):
-    """A policy and a job, and what the job's key comes from.
+    """A policy and a job, and the text of the job's key.
 
     Attributes:
         job: Arguments out of `type`, `queue`, `args` and `meta`; args and meta are JSON texts.
-        digest: As a third implementation computed it; empty where it did not.
+        digest: The result of a third implementation; empty if it has none.
     """
 
     policy: dict[str, Any]
@@ -312,7 +312,7 @@ KEYLESS = {
     ),
 }
 
-# Policies as JSON has them, and what they are with every default filled in.
+# Policies as JSON, and the same with all defaults.
 DEFAULTS: dict[str, Any] = {
     "keys": ["type"],
     "args_keys": None,

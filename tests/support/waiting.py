@@ -17,7 +17,7 @@ async def wait_until(
 
     Args:
         predicate: The condition: a function, or an async function.
-        description: What is waited for, for the error.
+        description: The name of the condition, for the error.
         limit_s: For how long at most.
 
     Raises:
@@ -29,4 +29,4 @@ async def wait_until(
             if await answer if inspect.isawaitable(answer) else answer:
                 return
             await anyio.sleep(PAUSE_S)
-    raise AssertionError(f"waited {limit_s:g} s in vain for {description}")
+    raise AssertionError(f"not within {limit_s:g} s: {description}")

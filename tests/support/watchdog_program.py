@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from asyncq import JobContext, Worker, task
-from tests.support.worker_program import say, tell
+from tests.support.worker_program import say, say_event
 
 
 @task
@@ -20,7 +20,7 @@ async def hold(ctx: JobContext) -> None:
 def main() -> None:
     """Run the worker."""
     dsn, schema, after = sys.argv[1:]
-    worker = Worker(dsn, [hold], schema=schema, blocked_after=float(after), observers=[tell], poll=60)
+    worker = Worker(dsn, [hold], schema=schema, blocked_after=float(after), observers=[say_event], poll=60)
     asyncio.run(worker.run())
 
 

@@ -18,9 +18,9 @@ class Message(NamedTuple):
     """One message.
 
     Attributes:
-        kind: Its first byte; nothing for those of a connection's beginning.
-        body: What follows the length.
-        raw: All of it, as it was sent.
+        kind: Its first byte; empty for the first messages of a connection.
+        body: The bytes after the length.
+        raw: The whole message, as it was sent.
     """
 
     kind: bytes
@@ -40,7 +40,7 @@ class Messages:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that end in a piece of what was sent."""
+        """Yield the messages that a piece of data completes."""
         self._rest += data
         while True:
             before = 0 if self._starts else 1
@@ -83,5 +83,5 @@ def code(message: Message) -> int:
 
 
 def is_commit(statement: str) -> bool:
-    """Whether a statement ends a transaction that is to be kept."""
+    """Whether a statement commits a transaction."""
     return _COMMIT.match(statement) is not None

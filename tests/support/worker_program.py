@@ -21,7 +21,7 @@ async def hold(ctx: JobContext, how: str) -> None:
     """Run until a request to stop, or a cancellation."""
     say("started", ctx.job.id)
     try:
-        if how == "finish when told":
+        if how == "finish on request":
             await ctx.cancelled.wait()
         else:
             await asyncio.Event().wait()
@@ -30,15 +30,15 @@ async def hold(ctx: JobContext, how: str) -> None:
         say("cleaned up", ctx.job.id)
 
 
-def tell(event: Any) -> None:
-    """Say the event's name."""
+def say_event(event: Any) -> None:
+    """Print the event's name."""
     say("event", type(event).__name__)
 
 
 def main() -> None:
     """Run the worker."""
     dsn, schema, grace = sys.argv[1:]
-    asyncio.run(Worker(dsn, [hold], schema=schema, grace=float(grace), observers=[tell], poll=60).run())
+    asyncio.run(Worker(dsn, [hold], schema=schema, grace=float(grace), observers=[say_event], poll=60).run())
     say("ended")
 
 

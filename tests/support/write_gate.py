@@ -15,7 +15,7 @@ class Gate:
         self.batches: list[int] = []
 
     def before(self, write: Write) -> Write:
-        """The real thing, behind the gate."""
+        """Call the real function after the gate."""
 
         async def behind(line: Any, worker_id: int, ended: Collection[Any]) -> set[int]:
             self.batches.append(len(ended))

@@ -27,7 +27,7 @@ StartWorker = Callable[..., AbstractContextManager[Started]]
 
 @pytest.fixture(scope="session")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """The release before this one: installed once for a run, whoever of the parallel runners is the first to ask."""
+    """The previous release, installed once for a run by the first of the parallel processes that needs it."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with (base / "old_release.lock").open("w") as lock:
@@ -53,7 +53,7 @@ def later(tmp_path: Path) -> Later:
 
 @pytest.fixture
 async def sql(dsn: str, old: Release) -> AsyncIterator[Session]:
-    """A session on a schema of its own that is as the old release makes it, with a table of runs beside its own."""
+    """A session on a schema that the old release made, with a table of runs."""
     async with session(dsn, f"t_{secrets.token_hex(6)}") as opened:
         try:
             await apply(old, Database(dsn, opened.schema))

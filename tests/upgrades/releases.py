@@ -1,4 +1,4 @@
-"""Releases beside each other: the one before this, installed from its sdist, and the next one, with more migrations."""
+"""Two releases: the previous one, installed from its sdist, and the next one, with more migrations."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class Release(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What its code writes into the table of runs."""
+        """The name that its code writes into the table of runs."""
         return str(self.place)
 
     def texts(self, kind: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ class Release(msgspec.Struct, frozen=True):
 
 
 def install(folder: Path) -> None:
-    """Install the release before this one into an environment of its own; what it depends on is that of ours.
+    """Install the release before this one into an environment of its own, with the dependencies of ours.
 
     Args:
         folder: Where to make it.
@@ -98,7 +98,7 @@ def install(folder: Path) -> None:
     (sdist,) = kept()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     release = installed(folder)
-    # What a path file of ours leads to, such as this very checkout, is not read: asyncq itself can only be the old one.
+    # Path files of ours are not read, for example that of this checkout: asyncq itself can only be the old one.
     (release.place / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     kept_names = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PIP_TARGET")}
     subprocess.run([sys.executable, "-m", "pip", "--python", release.python, *PIP, sdist], check=True, env=kept_names)

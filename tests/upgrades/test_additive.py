@@ -1,4 +1,4 @@
-"""Additive migrations: the release before this one goes on with the schema of the next, and beside its workers."""
+"""Additive migrations: the previous release continues on the schema of the next, and beside its workers."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ asyncio.run(add())
 
 
 async def test_the_old_release_is_the_one_that_was_kept(old: Release) -> None:
-    """Not by chance the checkout: its code, its SQL, its version."""
+    """Its code, SQL and version must not be those of the checkout."""
     (sdist,) = kept()
     done = await old.runs("asyncq", "-c", WHO)
     version, file = json.loads(done.stdout)
@@ -57,7 +57,7 @@ async def test_the_old_release_is_the_one_that_was_kept(old: Release) -> None:
 async def test_every_statement_of_the_old_release_fits_the_schema_of_this_one(
     dsn: str, schema: str, db: asyncpg.Connection, old: Release
 ) -> None:
-    """What it takes and gives is what the old code sends and reads; the workers of the other tests use but some."""
+    """The workers of the other tests use only some statements. Parameters and columns must match the old code."""
     here = Session(db, schema)
     for path in sorted((old.sql / "queries").rglob("*.sql")):
         text = path.read_text("utf-8")
@@ -72,10 +72,10 @@ async def test_every_statement_of_the_old_release_fits_the_schema_of_this_one(
         assert said["columns"] == "void" or await types(here, said["columns"]) == columns, path.name
 
 
-async def test_an_old_worker_and_an_old_client_go_on_with_a_schema_that_was_migrated(
+async def test_an_old_worker_and_an_old_client_continue_with_a_migrated_schema(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    """The job that runs meanwhile too; statements that were prepared before, and functions that were replaced."""
+    """The running job continues too, with earlier prepared statements and replaced functions."""
     with start_worker(old, "old") as worker:
         await worker.says("takes jobs")
         (held,) = await add(sql, 1, "hold")
@@ -117,7 +117,7 @@ async def beaten(sql: Session) -> None:
 async def test_old_and_new_workers_share_jobs_and_slots_and_rescue_each_others_jobs(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    """While a new release is rolled out, both are there: each job and each slot has one run, whoever dies."""
+    """During a rollout both releases run: each job and each slot has one run, even if a worker dies."""
     new = later(ADDITIVE)
     await apply(new, database)
     await be_up_for_long(sql.connection, sql.schema)
@@ -152,10 +152,10 @@ async def test_old_and_new_workers_share_jobs_and_slots_and_rescue_each_others_j
     assert [began[0], *sorted({old.name, new.name} - {began[0]}), began[0]] == began
 
 
-async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
+async def test_the_new_release_on_the_schema_of_the_old_one_names_the_command(
     database: Database, sql: Session, later: Later, start_worker: StartWorker
 ) -> None:
-    """Whoever rolls out before migrating is told by the first process, and nothing is changed."""
+    """A rollout before the migration fails at the first process, and changes nothing."""
     new = later(ADDITIVE)
     target = ("--dsn", database.dsn, "--schema", database.schema)
     with start_worker(new, "new") as worker:
@@ -176,7 +176,7 @@ async def test_the_new_release_on_the_schema_of_the_old_one_says_what_to_run(
 async def test_two_that_migrate_at_once_beside_a_worker_both_succeed(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker
 ) -> None:
-    """All machines of a deployment do so; one does the work."""
+    """All machines of a deployment do so, and one of them does the work."""
     new = later(ADDITIVE)
     words = ("-m", "asyncq", "migrate", "--json", "--dsn", database.dsn, "--schema", database.schema)
     with start_worker(old, "old") as worker:

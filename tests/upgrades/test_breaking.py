@@ -1,4 +1,4 @@
-"""A breaking migration: workers of the release before stop with a sentence, and nothing of theirs is lost."""
+"""A breaking migration: workers of the previous release stop with an error, and nothing of theirs is lost."""
 
 import asyncio
 from pathlib import Path
@@ -14,14 +14,17 @@ NAME = f"{NEWEST + 1:06}_later"
 
 
 def sentence(schema: str) -> str:
-    """What each process of the old release says."""
+    """The error of each process of the old release."""
     return f"the schema '{schema}' needs asyncq 0.9.0 or newer since its migration {NAME}, and this release knows"
 
 
 async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    """What runs may end, what waits in its buffer goes back with its attempts, nothing more is claimed; exit code 3."""
+    """Running jobs may end, and no more are claimed.
+
+    Buffered claims are returned with their attempts; the exit code is 3.
+    """
     new = later(BREAKING)
     async with sql.connection.transaction():
         # At a fast pace it fetches ahead: when one is held some wait behind it.
@@ -52,10 +55,10 @@ async def test_an_old_worker_stops_when_it_is_outgrown_and_loses_nothing(
     assert 0 == await sql.value("select count(*) from asyncq._workers")
 
 
-async def test_whoever_migrates_is_told_beforehand_what_will_stop(
+async def test_migrate_reports_beforehand_which_releases_will_stop(
     database: Database, old: Release, later: Later
 ) -> None:
-    """By the new release, on the schema of the old one; and once more when it is done."""
+    """The new release reports it on the schema of the old one, and again after the migration."""
     new = later(BREAKING)
     target = ("--dsn", database.dsn, "--schema", database.schema)
     checked = await new.runs(database.schema, "-m", "asyncq", "migrate", "--check", *target)
@@ -66,10 +69,10 @@ async def test_whoever_migrates_is_told_beforehand_what_will_stop(
     assert (0, True) == (migrated.returncode, f"applied: {told}" in migrated.stdout.splitlines())
 
 
-async def test_nothing_of_the_old_release_starts_any_more_and_the_new_one_goes_on(
+async def test_the_old_release_cannot_start_any_more_and_the_new_one_continues(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker
 ) -> None:
-    """A worker, a client and a check say what to do; its migrate changes nothing, which is no failure."""
+    """A worker, a client and a check report what to do. Its migrate changes nothing, and does not fail."""
     new = later(BREAKING)
     await add(sql, 3)
     await apply(new, database)

@@ -34,7 +34,7 @@ async def add_until(sql: Session, done: anyio.Event) -> float:
 async def test_adds_wait_less_than_a_second_for_the_pending_migrations(
     database: Database, sql: Session, later: Later
 ) -> None:
-    """All that the last release lacks, and one more index in the way that CONTRIBUTING prescribes."""
+    """They are those since the last release, and one more index as CONTRIBUTING prescribes."""
     new = later("alter table asyncq._jobs add column later_words text", INDEX)
     await sql.rows("select from asyncq.add_job('step')")
     await sql.connection.execute(FILL.replace("asyncq.", f"{sql.schema}."), timeout=500)

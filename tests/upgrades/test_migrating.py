@@ -35,7 +35,7 @@ async def test_a_migration_that_waits_for_a_lock_does_not_keep_workers_waiting(
     start_worker: StartWorker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A transaction holds a job, as that of a handler may for an hour: between two tries jobs are added and run."""
+    """A handler's transaction may hold a job for an hour. Between two tries jobs are added and run."""
     new = later(ADDITIVE)
     monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.1)
     monkeypatch.setattr(module, "LOCK_TRIES", 1000)
@@ -60,7 +60,7 @@ async def test_a_migration_that_waits_for_a_lock_does_not_keep_workers_waiting(
 async def test_a_migration_that_is_killed_half_way_leaves_the_old_schema_and_the_next_one_succeeds(
     database: Database, sql: Session, old: Release, later: Later, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    """One transaction: the server takes back what was done when its client is gone; the worker goes on throughout."""
+    """It is one transaction: the server rolls it back when its client is gone, and the worker continues."""
     new = later(BLOCKED)
     before = await sql.value("select max(id) from asyncq._migrations")
     words = ("migrate", "--dsn", database.dsn, "--schema", database.schema)

@@ -1,4 +1,4 @@
-"""The schema goes elsewhere, by a dump under another owner or by logical replication, and its jobs run on there."""
+"""The schema moves, by a dump under another owner or by logical replication, and its jobs run there."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def of(server: Server, role: str, name: str) -> str:
 
 
 async def prepare(server: Server) -> None:
-    """Jobs of all kinds, of which one has ended and one was in hand when its worker died."""
+    """Add jobs of all kinds: one has ended, and one is claimed by a dead worker."""
     async with connected(server.dsn) as db:
         await migrate(Database(server.dsn, "asyncq"))
         await db.execute("create role mover login createdb")
@@ -64,7 +64,7 @@ async def prepare(server: Server) -> None:
 
 
 async def check(dsn: str, seen: Seen) -> None:
-    """What came along is whole, and goes on."""
+    """Check that the moved data is complete, and that jobs run."""
     async with Client(dsn) as client:
         assert [] == list((await client.admin.checkup()).violations)
         again = await client.add_job(tally.job(number=1), idempotency_key="ended")
@@ -87,7 +87,7 @@ def seen() -> Seen:
 
 
 async def test_a_dump_is_restored_under_another_owner(server: Server, seen: Seen, tmp_path: Path) -> None:
-    """With the rows of workers that are gone, and the sequences."""
+    """It includes the rows of former workers, and the sequences."""
     await prepare(server)
     tools, dump = server.binaries.bindir, tmp_path / "dump"
     where = ["-h", str(server.folder), "-p", "5432"]
@@ -104,7 +104,7 @@ async def test_a_dump_is_restored_under_another_owner(server: Server, seen: Seen
 
 
 async def test_the_tables_are_replicated_to_another_place_and_the_sequences_brought(server: Server, seen: Seen) -> None:
-    """As the guide says it; without the sequences `doctor` says so."""
+    """The guide describes the steps. Without the sequences `doctor` reports it."""
     await prepare(server)
     dsn = of(server, "postgres", "moved")
     await migrate(Database(dsn, "asyncq"))

@@ -1,4 +1,4 @@
-"""Migrating as the guide says, with the roles that it describes: nobody loses what he may do."""
+"""Migrating as the guide describes, with its roles: no role loses a right."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -42,8 +42,11 @@ def owners(roles: Roles) -> Database:
     return Database(roles.dsn_of(roles.owner), roles.schema)
 
 
-async def test_who_could_add_before_a_migration_can_add_after_it(roles: Roles, later: Later) -> None:
-    """A trigger, a client, a worker of the release before: nobody runs `asyncq roles` between the two steps."""
+async def test_roles_that_could_add_before_a_migration_can_add_after_it(roles: Roles, later: Later) -> None:
+    """A trigger, a client or a worker of the previous release adds.
+
+    Nobody runs `asyncq roles` between the two steps.
+    """
     before = [await added(roles, getattr(roles, role), text) for role, text in ADDS.items()]
     await apply(later(), owners(roles))
     after = [await added(roles, getattr(roles, role), text) for role, text in ADDS.items()]
@@ -71,8 +74,8 @@ async def test_a_migration_gives_each_role_the_list_of_its_part(roles: Roles, la
     assert [WORKER, ENQUEUER, STRANGER] == found
 
 
-async def test_a_migration_with_nothing_pending_gives_nothing(roles: Roles, later: Later) -> None:
-    """It is run at each deployment; what an owner has taken from a role in between stays taken."""
+async def test_a_migration_with_nothing_pending_grants_nothing(roles: Roles, later: Later) -> None:
+    """Migrations run at each deployment. Rights that the owner revoked in between must stay revoked."""
     new = later()
     await apply(new, owners(roles))
     async with session(roles.dsn, roles.schema) as sql:
@@ -83,8 +86,8 @@ async def test_a_migration_with_nothing_pending_gives_nothing(roles: Roles, late
     assert {"function counts"} == WORKER.keys() - found.keys()
 
 
-async def test_what_a_member_of_the_owner_has_made_goes_to_the_owner(dsn: str, old: Release, later: Later) -> None:
-    """Only that member can give it away; from then on each of them can migrate."""
+async def test_objects_that_a_member_of_the_owner_created_go_to_the_owner(dsn: str, old: Release, later: Later) -> None:
+    """Only that member can transfer it. Then each of them can migrate."""
     database, new = Database(dsn, f"t_{secrets.token_hex(6)}"), later("create table asyncq.later ()")
     async with group_of(database) as group, session(dsn, database.schema) as sql:
         target = ("--dsn", group.as_(group.first).dsn, "--schema", database.schema)

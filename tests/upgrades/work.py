@@ -1,4 +1,4 @@
-"""What the tests of upgrades share: the fleet's tasks as a client knows them, and waiting for what becomes of jobs."""
+"""Shared by the tests of upgrades: the fleet's tasks from a client's view, and waiting for jobs."""
 
 from asyncq import JobSpec, task
 from tests.support.session import Session
@@ -14,16 +14,16 @@ async def step() -> None:
 
 @task
 async def hold() -> None:
-    """The same."""
+    """Run until the test releases it."""
 
 
 def steps(count: int) -> list[JobSpec]:
-    """So many jobs."""
+    """Make so many jobs."""
     return [step.job() for _ in range(count)]
 
 
 async def add(sql: Session, count: int, task: str = "step") -> list[int]:
-    """Add jobs by SQL, which goes on any schema; a client of this release does not open on one that is older."""
+    """Add jobs by SQL, which works on any schema; a client of this release does not open on an older one."""
     return await sql.values("select (asyncq.add_job($1)).id from generate_series(1, $2)", task, count)
 
 

@@ -41,7 +41,7 @@ class Exceptions:
 
 
 async def test_the_events_of_failures_carry_the_exception(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """With its traceback: by its frames error trackers group."""
+    """It includes the traceback, by whose frames error trackers group."""
 
     @task(max_attempts=1)
     async def fail() -> None:
@@ -102,7 +102,7 @@ async def test_an_event_that_is_kept_keeps_no_frame(
 
 
 async def test_on_failed_has_the_exception_for_as_long_as_it_runs(client: Client, make_worker: MakeWorker) -> None:
-    """There a program reports it."""
+    """A program can report it there."""
     events: list[JobDiscarded] = []
     reported: list[BaseException | None] = []
 
@@ -125,7 +125,7 @@ async def test_on_failed_has_the_exception_for_as_long_as_it_runs(client: Client
 async def test_other_events_of_the_code_of_a_program_carry_the_exception(
     client: Client, make_worker: MakeWorker
 ) -> None:
-    """Of a cancelled handler, of an error after the commit, of an observer, of the function of a recurring item."""
+    """It may be of a cancelled handler, an error after the commit, an observer, or a recurring item's function."""
     begun = anyio.Event()
 
     @task
@@ -164,7 +164,7 @@ async def test_other_events_of_the_code_of_a_program_carry_the_exception(
 
 
 async def test_an_event_with_an_exception_is_copied_without_it(client: Client, make_worker: MakeWorker) -> None:
-    """Copies, pickles and comparisons go by the fields."""
+    """Copies, pickles and comparisons use only the fields."""
     copies: list[JobEvent] = []
 
     def observe(event: Event) -> None:

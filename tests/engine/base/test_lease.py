@@ -1,4 +1,4 @@
-"""The lease as its worker knows it, and the turns in which workers look for dead ones."""
+"""The lease from its worker's view, and the turns in which workers look for dead ones."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def test_a_sixth_of_the_lease_is_left_to_handlers_that_are_cancelled(
 def test_a_claim_is_late_half_a_grace_after_it_was_made(
     monkeypatch: pytest.MonkeyPatch, age_s: float, late: bool
 ) -> None:
-    """By the server's clock, which may be set: then its age is unknown."""
+    """The server's clock decides. If it was set, the age is unknown."""
     times = [100.0]
     monkeypatch.setattr(module, "now_s", lambda: times[0])
     lease = Lease(30)
@@ -89,7 +89,7 @@ def test_jobs_do_not_start_before_the_first_tick_after_a_stop(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("workers", [2, 3, 8, 64])
-def test_workers_look_in_turn_at_equal_intervals(workers: int) -> None:
+def test_workers_check_in_turn_at_equal_intervals(workers: int) -> None:
     """Whenever they were started, after one round each has its place."""
     looks: list[float] = []
     for place in range(workers):
@@ -104,13 +104,13 @@ def test_workers_look_in_turn_at_equal_intervals(workers: int) -> None:
 
 
 @pytest.mark.parametrize("early_s", [-0.4 * LOOK_S, -0.01, 0.0, 0.01, 0.4 * LOOK_S])
-def test_a_look_that_comes_a_little_early_or_late_is_one_look(early_s: float) -> None:
-    """A timer is never exact; without this it would look twice."""
+def test_a_check_that_comes_a_little_early_or_late_is_one_check(early_s: float) -> None:
+    """Timers are not exact, so a worker would otherwise check twice."""
     round_s = 64 * LOOK_S
 
     assert look_in_s(round_s - early_s, 64, 0) > round_s - LOOK_S
 
 
-def test_a_single_worker_looks_for_others_too() -> None:
-    """One that was killed and started again finds what it left, and one that comes is watched soon."""
+def test_a_single_worker_checks_for_others_too() -> None:
+    """A restarted worker finds the claims of its former process, and a new worker is watched soon."""
     assert LOOK_S / 2 <= look_in_s(1000.1, 1, 0) <= SHORTEST_LOOK_S + LOOK_S / 2

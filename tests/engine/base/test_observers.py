@@ -1,4 +1,4 @@
-"""Observers: told what they asked for, and harmless to everybody else."""
+"""Observers get the events that they asked for, and their errors affect nobody else."""
 
 import asyncio
 import functools
@@ -32,8 +32,8 @@ async def unused() -> None:
     """A worker needs a task."""
 
 
-async def test_an_observer_is_told_the_types_that_it_wants_and_those_below_them() -> None:
-    """`wants = [JobEvent]` stands for all that happens to jobs."""
+async def test_an_observer_gets_the_types_that_it_wants_and_their_subclasses() -> None:
+    """`wants = [JobEvent]` includes all events of jobs."""
     told: list[Event] = []
     observers = Observers([observer(WorkerLost)(told.append)])
     observers.emit(LOST)
@@ -42,8 +42,8 @@ async def test_an_observer_is_told_the_types_that_it_wants_and_those_below_them(
     assert [LOST] == told
 
 
-async def test_a_plain_function_is_told_everything() -> None:
-    """The least to write."""
+async def test_a_plain_function_gets_every_event() -> None:
+    """It is the simplest observer."""
     told: list[Event] = []
     Observers([told.append]).emit(LOST)
 
@@ -51,8 +51,8 @@ async def test_a_plain_function_is_told_everything() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("bad day"), asyncio.CancelledError("bad day")])
-async def test_an_observer_that_fails_is_reported_and_the_others_are_told(error: BaseException) -> None:
-    """A metrics library with a bad day must not cost a job; the result of a task that was cancelled cancels nobody."""
+async def test_an_observer_that_fails_is_reported_and_the_others_get_the_event(error: BaseException) -> None:
+    """A failing metrics library must not cost a job. A result of a cancelled task must not cancel others."""
     told: list[Any] = []
 
     def fail(event: Event) -> None:
@@ -64,7 +64,7 @@ async def test_an_observer_that_fails_is_reported_and_the_others_are_told(error:
     assert {LOST, said} == {event.error if isinstance(event, ObserverFailed) else event for event in told}
 
 
-async def test_an_observer_is_not_told_that_it_failed_itself(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_observer_does_not_get_the_report_of_its_own_failure(caplog: pytest.LogCaptureFixture) -> None:
     """One that fails always would fail on that too, and each event would be two errors in the log."""
     told: list[Event] = []
 
@@ -81,10 +81,10 @@ async def test_an_observer_is_not_told_that_it_failed_itself(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize(("number", "failed_on"), [(1, ["WorkerLost"]), (2, ["ObserverFailed", "ObserverFailed"])])
-async def test_a_failure_of_which_nobody_can_be_told_is_logged(
+async def test_a_failure_that_no_observer_can_report_is_logged(
     caplog: pytest.LogCaptureFixture, number: int, failed_on: list[str]
 ) -> None:
-    """The last resort: there is nobody else, or all the others fail on the report too."""
+    """The log is the last resort if there is no other observer, or if the others fail on the report too."""
 
     def make() -> Callable[[Event], None]:
         def fail(event: Event) -> None:
@@ -98,24 +98,24 @@ async def test_a_failure_of_which_nobody_can_be_told_is_logged(
     assert {logging.ERROR} == {record.levelno for record in caplog.records}
 
 
-async def test_what_nobody_wants_is_known_before_it_is_built() -> None:
-    """Events of single jobs are only built when somebody asked."""
+async def test_an_event_that_no_observer_wants_is_not_built() -> None:
+    """Events of single jobs are built only if an observer wants them."""
     observers = Observers([observer(ListenLost)(print)])
 
     assert (True, False) == (observers.wanted(ListenLost), observers.wanted(JobsReturned))
 
 
 async def awaited(event: Event) -> None:
-    """Nobody would await it."""
+    """Do nothing; nobody would await it."""
 
 
 async def stepped(event: Event) -> AsyncIterator[None]:
-    """Nobody would step through it."""
+    """Yield nothing; nobody would iterate it."""
     yield
 
 
 def yielding(event: Event) -> Iterator[None]:
-    """Nobody would step through it."""
+    """Yield nothing; nobody would iterate it."""
     yield
 
 
@@ -128,11 +128,11 @@ class Watch:
         """Take one event."""
 
     async def method(self, event: Event) -> None:
-        """Nobody would await it."""
+        """Do nothing; nobody would await it."""
 
 
 class AsyncWatch(Watch):
-    """One whose call nobody would await."""
+    """An observer whose call nobody would await."""
 
     async def __call__(self, event: Any, /) -> None:  # type: ignore[override]
         """Take one event."""
@@ -150,7 +150,7 @@ def wanting(wants: Any) -> Watch:
     [awaited, functools.partial(awaited), Watch().method, AsyncWatch(), stepped, yielding],
     ids=["function", "partial", "method", "call", "async generator", "generator"],
 )
-def test_an_observer_of_which_nothing_would_run_is_refused_at_the_door(given: Any) -> None:
+def test_an_observer_that_would_never_run_is_refused_early(given: Any) -> None:
     """It would be called, and do nothing but warn that it was never awaited."""
     with pytest.raises(ConfigurationError, match="is async, or a generator: it would not run"):
         Worker("postgresql://h", [], observers=[given])
@@ -159,7 +159,7 @@ def test_an_observer_of_which_nothing_would_run_is_refused_at_the_door(given: An
 
 
 @pytest.mark.parametrize("given", [7, None, "note", Watch, dict], ids=written)
-def test_what_cannot_be_called_is_no_observer(given: Any) -> None:
+def test_an_object_that_cannot_be_called_is_no_observer(given: Any) -> None:
     """A class would make an object of each event."""
     with pytest.raises(ConfigurationError, match="an observer is a function, or a callable object, got "):
         Worker("postgresql://h", [], observers=[given])
@@ -167,22 +167,22 @@ def test_what_cannot_be_called_is_no_observer(given: Any) -> None:
 
 @pytest.mark.parametrize("wants", [7, None, "WorkerLost", [int], WorkerLost], ids=written)
 def test_an_observer_that_wants_no_events_is_refused(wants: Any) -> None:
-    """The worker would find out when it tells its first event."""
+    """The worker would otherwise fail at its first event."""
     with pytest.raises(ConfigurationError, match="types of events, got "):
         Worker("postgresql://h", [], observers=[wanting(wants)])
 
 
 @pytest.mark.parametrize("given", [print, 7, "note", b"note", None], ids=written)
 async def test_observers_are_a_list(given: Any) -> None:
-    """One function is a slip that is easily made; the letters of a text observe nothing."""
+    """A single function is an easy mistake, and the letters of a text are no observers."""
     with pytest.raises(ConfigurationError, match=r"observers must be a list of observers, got .*; write observers=\["):
         Worker("postgresql://h", [], observers=given)
     with pytest.raises(ConfigurationError, match="observers must be a list of observers"):
         await run_due("postgresql://h", [], observers=given)
 
 
-def test_observers_of_any_kind_that_can_be_told_come_in_any_collection() -> None:
-    """What is refused is what could not work, and nothing else."""
+def test_observers_of_any_usable_kind_may_be_in_any_collection() -> None:
+    """Only unusable observers are refused."""
     told: list[Event] = []
     Worker("postgresql://h", [unused], observers=(item for item in (print, Watch())))  # type: ignore[arg-type]
     Observers([functools.partial(told.append), Watch(), wanting({WorkerLost})]).emit(LOST)

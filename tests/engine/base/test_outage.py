@@ -4,7 +4,7 @@ from asyncq.domain.events import Event, PartRecovered
 from asyncq.engine.base.outage import Outage
 
 
-def test_the_end_of_an_outage_is_told_once_with_the_number_of_failures() -> None:
+def test_the_end_of_an_outage_is_reported_once_with_the_number_of_failures() -> None:
     """A part that has not failed reports nothing; the next outage counts from one."""
     told: list[Event] = []
     outage = Outage("fetching", told.append)

@@ -15,7 +15,7 @@ async def test_a_burst_in_a_moment_is_no_pace() -> None:
 
 @pytest.mark.parametrize("rate", [10, 1_000, 100_000])
 async def test_a_steady_pace_is_measured_as_it_is(rate: int) -> None:
-    """Whenever it is asked for, once a window has passed."""
+    """It is right whenever it is read, once a window has passed."""
     pace = Pace()
     measured = [pace.look(step / 1000, rate * step // 1000) for step in range(1, 500)]
 
@@ -23,7 +23,7 @@ async def test_a_steady_pace_is_measured_as_it_is(rate: int) -> None:
 
 
 async def test_a_pace_that_ends_is_forgotten_after_two_windows() -> None:
-    """All slots are suddenly busy for long: what is fetched ahead would wait for them."""
+    """If all slots become busy for long, jobs that were fetched ahead would wait for them."""
     pace = Pace()
     for step in range(100):
         pace.look(step / 1000, step)
@@ -33,8 +33,8 @@ async def test_a_pace_that_ends_is_forgotten_after_two_windows() -> None:
     assert 0 == pace.look(0.1 + 2 * WINDOW_S + 0.003, 100)
 
 
-async def test_what_was_finished_before_a_pause_says_nothing_about_now() -> None:
-    """After an idle minute the first look has nothing to go by."""
+async def test_jobs_that_ended_before_a_pause_do_not_count() -> None:
+    """After an idle minute the first measurement has no pace."""
     pace = Pace()
     for step in range(100):
         pace.look(step / 1000, step * 100)

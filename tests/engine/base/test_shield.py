@@ -12,7 +12,7 @@ from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.settle import settle_rest
 
 
-def test_each_answer_that_does_not_come_doubles_the_deadline_up_to_a_limit() -> None:
+def test_each_missing_answer_doubles_the_deadline_up_to_a_limit() -> None:
     """A server that needs longer than the first deadline would otherwise never be done with anything."""
     patience = Patience(5.0, 30.0)
     deadlines = [patience.deadline_s]
@@ -24,7 +24,7 @@ def test_each_answer_that_does_not_come_doubles_the_deadline_up_to_a_limit() -> 
 
 
 def test_an_answer_makes_the_deadline_short_again() -> None:
-    """The next dead connection is to be found as soon as the first one was."""
+    """The next dead connection must be noticed as quickly as the first one."""
     patience = Patience(5.0, 30.0)
     patience.lost()
     patience.answered()
@@ -32,8 +32,8 @@ def test_an_answer_makes_the_deadline_short_again() -> None:
     assert 5.0 == patience.deadline_s
 
 
-async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema: str, db: asyncpg.Connection) -> None:
-    """It becomes a line of the log, of which the name of an exception alone tells nobody anything."""
+async def test_a_deadline_names_the_awaited_answer_and_the_time(dsn: str, schema: str, db: asyncpg.Connection) -> None:
+    """The message becomes a log line. The name of an exception would not explain it."""
     line = ReconnectingConnection(Database(dsn, schema), "settle")
     await line.ready()
     try:
@@ -46,8 +46,8 @@ async def test_a_deadline_says_what_it_waited_for_and_how_long(dsn: str, schema:
         await line.close()
 
 
-async def test_whoever_is_cancelled_meanwhile_waits_for_the_answer(dsn: str, schema: str) -> None:
-    """A claim or a settlement that is on its way is not let go."""
+async def test_a_caller_that_is_cancelled_meanwhile_still_waits_for_the_answer(dsn: str, schema: str) -> None:
+    """A claim or a settlement in flight must not be abandoned."""
     line = ReconnectingConnection(Database(dsn, schema), "settle")
     answered: list[object] = []
     with anyio.CancelScope() as scope:

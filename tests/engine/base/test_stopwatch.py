@@ -1,4 +1,4 @@
-"""The stopwatch: a blocked event loop is nobody's price."""
+"""The stopwatch does not count time in which the event loop was blocked."""
 
 import asyncio
 import time
@@ -21,8 +21,8 @@ async def block() -> None:
     time.sleep(BLOCK_S)  # noqa: ASYNC251 - that is the point
 
 
-async def test_what_is_waited_for_is_counted() -> None:
-    """Over some ticks. On a busy machine ticks come late, so the number of waits is given, and not the time."""
+async def test_waiting_time_is_counted() -> None:
+    """Ticks come late on a busy machine, so the test counts them instead of the time."""
     with Stopwatch() as watch:
         for _ in range(20):
             await anyio.sleep(TICK_S)
@@ -32,7 +32,7 @@ async def test_what_is_waited_for_is_counted() -> None:
 
 @pytest.mark.parametrize("pause_s", [0, TICK_S / 2, 30 * TICK_S])
 async def test_the_time_in_which_the_loop_is_blocked_is_not_counted(pause_s: float) -> None:
-    """Whenever in the block it begins."""
+    """The block may begin at any moment."""
     asyncio.get_running_loop().call_later(pause_s, time.sleep, BLOCK_S)
     with Stopwatch() as watch:
         await anyio.sleep(pause_s + TICK_S)
@@ -41,7 +41,7 @@ async def test_the_time_in_which_the_loop_is_blocked_is_not_counted(pause_s: flo
 
 
 async def test_a_block_that_fails_leaves_no_timer() -> None:
-    """The error passes."""
+    """The error is raised."""
     with pytest.raises(ValueError, match="no"), Stopwatch() as watch:
         raise ValueError("no")
 
@@ -50,10 +50,10 @@ async def test_a_block_that_fails_leaves_no_timer() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-async def test_handlers_that_block_the_loop_do_not_make_looks_dear(
+async def test_handlers_that_block_the_loop_do_not_make_fetches_look_expensive(
     client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    """Else the next look from the start would be put off by nine times as long, and who drains waits for it."""
+    """Otherwise the next fetch from the start would be delayed by nine times that time, and a drain waits for it."""
     costs: list[float] = []
     real = FetchCursor.ended
 

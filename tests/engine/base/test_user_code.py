@@ -1,4 +1,4 @@
-"""Isolation: user code ends as a value, however it ends, and its caller is not hurt."""
+"""Isolation: any end of user code becomes a value, so its caller cannot fail by it."""
 
 import asyncio
 from contextvars import ContextVar, copy_context
@@ -14,8 +14,8 @@ from asyncq.engine.base.user_code import Raised
     [ValueError(), SystemExit(), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), StopAsyncIteration()],
     ids=lambda error: type(error).__name__,
 )
-async def test_what_it_raises_is_a_value(error: BaseException) -> None:
-    """SystemExit in an asyncio task would end the event loop, a CancelledError the group of who waits."""
+async def test_an_exception_becomes_a_value(error: BaseException) -> None:
+    """SystemExit in an asyncio task would end the event loop. A CancelledError would cancel the waiting group."""
 
     async def fail() -> None:
         await asyncio.sleep(0)
@@ -40,8 +40,8 @@ async def test_a_task_that_is_cancelled_before_its_first_step_is_a_value_too() -
     assert isinstance(end.error, asyncio.CancelledError)
 
 
-async def test_cancelling_who_waits_does_not_cancel_what_runs() -> None:
-    """However often: only the one who started it decides."""
+async def test_cancelling_a_waiting_caller_does_not_cancel_the_call() -> None:
+    """Only the caller that started it may cancel it, even after repeated cancellations."""
     leave = asyncio.Event()
 
     async def work() -> str:
@@ -59,7 +59,7 @@ async def test_cancelling_who_waits_does_not_cancel_what_runs() -> None:
 
 
 async def test_its_context_variables_are_its_own() -> None:
-    """What it sets is not seen outside."""
+    """Changes of user code to context variables are not visible outside."""
     variable: ContextVar[int] = ContextVar("variable", default=0)
 
     async def work() -> None:
@@ -71,7 +71,7 @@ async def test_its_context_variables_are_its_own() -> None:
 
 
 async def test_call_takes_plain_and_async_functions() -> None:
-    """As `on_discarded` and `forbidden_flags` may be."""
+    """`on_discarded` and `forbidden_flags` may be either."""
 
     async def later(value: int) -> int:
         return value
@@ -79,8 +79,8 @@ async def test_call_takes_plain_and_async_functions() -> None:
     assert [1, 2] == [await user_code.call(lambda value: value, 1), await user_code.call(later, 2)]
 
 
-async def test_a_call_that_is_cancelled_cancels_what_it_called() -> None:
-    """Once, and without waiting for it."""
+async def test_a_cancelled_caller_cancels_its_call() -> None:
+    """The call is cancelled once, and is not waited for."""
     entered, ended = asyncio.Event(), asyncio.Event()
 
     async def hang() -> None:

@@ -1,4 +1,4 @@
-"""Recurring items that nobody has thought of: each costs its own slots at most, and never its worker or the others."""
+"""Odd recurring items: each costs its own slots at most, and never the worker or other items."""
 
 import asyncio
 import time
@@ -57,8 +57,8 @@ async def refuse(payload: Refusing) -> None:
     """Never runs."""
 
 
-async def test_an_item_whose_match_fails_without_words_fails_alone(stage: Stage) -> None:
-    """Its worker says what it can."""
+async def test_an_item_whose_match_fails_without_a_message_fails_alone(stage: Stage) -> None:
+    """Its worker reports as much as it can."""
 
     def match(_: TimeDigest) -> bool:
         raise Mute
@@ -98,10 +98,10 @@ async def test_options_of_classes_below_text_and_number_are_texts_and_numbers(
 
 
 @pytest.mark.parametrize("who", ["mute", "null"])
-async def test_a_stored_item_whose_payload_is_refused_in_odd_words_is_told_and_no_other_is_lost(
+async def test_an_item_whose_payload_fails_with_odd_text_is_reported_and_loses_no_other_item(
     stage: Stage, who: str
 ) -> None:
-    """What is told of all items goes in one statement."""
+    """The status of all items is written by one statement."""
     problems = (
         f"select count(*) from {stage.schema}.list_cron_items() where problem is not null or next_run is not null"
     )
@@ -112,10 +112,10 @@ async def test_a_stored_item_whose_payload_is_refused_in_odd_words_is_told_and_n
         await stage.db.execute(f"select {stage.schema}.add_cron_item('ring', 'ring', '{EACH_MINUTE}')")
         await stage.seen.wait_for(CronItemRefused)
 
-        async def are_told() -> bool:
+        async def are_stored() -> bool:
             return await stage.db.fetchval(problems) == 2
 
-        await wait_until(are_told, description="both to be told")
+        await wait_until(are_stored, description="both to be stored")
         await stage.clock.move(MINUTE)
         jobs = await stage.wait_for(1)
 
@@ -126,7 +126,7 @@ async def test_a_stored_item_whose_payload_is_refused_in_odd_words_is_told_and_n
 async def test_an_item_that_is_removed_and_stored_again_before_it_has_begun_begins(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it was, so that it looks unchanged: a script does so while a worker starts."""
+    """A script may do so while a worker starts: the definition is the same, so it looks unchanged."""
     item, real, done = CronItem("ring", EACH_MINUTE, identifier="bell"), SlotAdder.register, list[bool]()
     async with Client(stage.dsn, schema=stage.schema) as client:
         await client.cron.add(item)
@@ -151,10 +151,8 @@ async def test_an_item_that_is_removed_and_stored_again_before_it_has_begun_begi
     assert done
 
 
-async def test_items_whose_jobs_somebody_holds_keep_the_others_waiting_for_two_tries_in_all(
-    stage: Stage, dsn: str
-) -> None:
-    """Not for two seconds each, of which there may be more than the worker waits for an answer."""
+async def test_items_whose_jobs_are_locked_delay_the_others_by_two_tries_in_all(stage: Stage, dsn: str) -> None:
+    """With two seconds for each, the sum could exceed the worker's deadline."""
     held = 20
     other = await asyncpg.connect(dsn)
     try:
@@ -177,7 +175,7 @@ async def test_items_whose_jobs_somebody_holds_keep_the_others_waiting_for_two_t
 async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays_no_slot(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time that the server has told goes on meanwhile."""
+    """The server's time goes on while the answer waits to be read."""
     real = scheduler.look
 
     async def look(line: ReconnectingConnection) -> Any:
@@ -191,5 +189,5 @@ async def test_an_answer_that_lies_unread_while_a_handler_blocks_the_loop_delays
         monkeypatch.setattr(scheduler, "look", look)
         wait_s = await running.parts.cron.round()
 
-    # The clock stands at half past the minute.
+    # The clock shows half past the minute.
     assert wait_s <= 29.5

@@ -49,7 +49,7 @@ async def round_of(processes: list[Process], first: int) -> list[int]:
 async def test_of_three_processes_one_adds_each_slot(
     dsn: str, schema: str, db: asyncpg.Connection, processes: list[Process]
 ) -> None:
-    """They come to each minute at the same moment: an hour of it, each time another one is told first."""
+    """All processes see each minute at the same moment, for an hour; another one is first each time."""
     won: list[int] = []
     async with MovableClock(dsn, schema) as clock:
         start = await clock.set(datetime(2024, 5, 1, 12, 0, 30, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""Recurring jobs on a worker: each slot becomes a job, whatever the clock, the database and the items do."""
+"""Recurring jobs on a worker: each slot becomes a job, even if the clock, the database or other items fail."""
 
 import asyncio
 from collections import Counter
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 @task
 async def ring() -> None:
-    """What the items run."""
+    """Do nothing; the items run it."""
 
 
 # Minute by minute
@@ -54,7 +54,7 @@ async def test_each_slot_becomes_a_job_at_its_time(stage: Stage) -> None:
 
 
 async def test_the_jobs_run_on_the_worker_that_adds_them(stage: Stage) -> None:
-    """Woken by the add: nothing polls for a minute. The task's own item is enough."""
+    """The add notifies it, since nothing polls for a minute. The task's own item is enough."""
     rung: list[str] = []
 
     @task(cron="* * * * * {who: 'cook'}")
@@ -69,7 +69,7 @@ async def test_the_jobs_run_on_the_worker_that_adds_them(stage: Stage) -> None:
 
 
 async def test_a_worker_that_starts_in_the_very_minute_of_a_slot_does_not_fire_it_late(stage: Stage) -> None:
-    """At 12:00:30 the slot of 12:00 is past: nobody was there."""
+    """At 12:00:30 the slot of 12:00 is past, since no worker was running."""
     async with stage.worker("0 12 * * * noon\n1 12 * * * later").start():
         await stage.clock.move(MINUTE)
 
@@ -77,7 +77,7 @@ async def test_a_worker_that_starts_in_the_very_minute_of_a_slot_does_not_fire_i
 
 
 async def test_without_items_there_is_no_cron(make_worker: MakeWorker, seen: Seen) -> None:
-    """Nor its event, nor its connection."""
+    """There is no event for it, and no connection."""
     async with make_worker(ring).start():
         pass
 
@@ -91,8 +91,8 @@ async def test_a_worker_that_runs_once_adds_nothing(stage: Stage) -> None:
     assert ([], []) == (stage.seen.of(CronStarted), await stage.jobs())
 
 
-async def test_a_task_that_the_worker_does_not_know_is_told_and_its_jobs_are_added(stage: Stage) -> None:
-    """Another worker may know it; a typo shows in the log."""
+async def test_a_task_that_the_worker_does_not_know_is_reported_and_its_jobs_are_added(stage: Stage) -> None:
+    """Another worker may know it. The log shows a typo."""
     async with stage.worker("* * * * * ring\n* * * * * rign", tasks=[ring]).start():
         await stage.clock.move(MINUTE)
         await stage.seen.wait_for(JobCompleted)
@@ -125,7 +125,7 @@ async def test_between_the_slots_no_further_connection_is_open(stage: Stage) -> 
 
 
 async def test_a_worker_that_slept_adds_each_minute_in_order(stage: Stage) -> None:
-    """A laptop whose lid was shut for five minutes: not marked as backfilled, the worker was there."""
+    """The laptop was closed for five minutes. The slots are not marked as backfilled, since the worker was running."""
     async with stage.worker("* * * * * often\n*/2 * * * * rare").start():
         await stage.clock.move(5 * MINUTE)
         found = await stage.wait_for(7)
@@ -135,8 +135,8 @@ async def test_a_worker_that_slept_adds_each_minute_in_order(stage: Stage) -> No
     assert [270] == [round(event.by_s, -1) // 1 for event in stage.seen.of(CronClockJumped)]
 
 
-async def test_a_clock_that_jumps_by_a_day_brings_the_last_hour_and_for_a_fill_what_was_missed(stage: Stage) -> None:
-    """A job for each minute of a night would be a flood: only who asks for it gets it, marked as what it is."""
+async def test_a_clock_that_jumps_by_a_day_adds_the_last_hour_and_with_a_fill_all_missed_slots(stage: Stage) -> None:
+    """A job for each minute of a night would be a flood. Only items with a fill get them, marked as backfilled."""
     async with stage.worker("*/20 * * * * often", "*/20 * * * * kept ?fill=3h").start():
         await stage.clock.move(timedelta(days=1))
         await stage.wait_for(12)
@@ -147,10 +147,10 @@ async def test_a_clock_that_jumps_by_a_day_brings_the_last_hour_and_for_a_fill_w
     )
 
 
-async def test_an_early_look_adds_nothing_and_the_slot_comes_at_its_time(
+async def test_an_early_check_adds_nothing_and_the_slot_comes_at_its_time(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A timer that ends before the minute does, however often."""
+    """The timer may end before the minute does, several times."""
     looks = asyncio.Semaphore(0)
 
     def at_once(now: datetime) -> float:
@@ -171,8 +171,8 @@ async def test_an_early_look_adds_nothing_and_the_slot_comes_at_its_time(
 
 
 @pytest.mark.parametrize(("second", "expected"), [(0, 60.001), (30.25, 29.751), (59.999, 0.002)])
-def test_the_next_look_is_just_after_the_full_minute(second: float, expected: float) -> None:
-    """A moment later rather than earlier: an early look has to be repeated."""
+def test_the_next_check_is_just_after_the_full_minute(second: float, expected: float) -> None:
+    """A late check is better than an early one, which has to be repeated."""
     now = START.replace(second=0) + timedelta(seconds=second)
 
     assert expected == pytest.approx(scheduler.until_next_minute_s(now))
@@ -183,16 +183,19 @@ def test_the_next_look_is_just_after_the_full_minute(second: float, expected: fl
     [(30, 60.001, None), (30, 119.9, None), (30, 120.5, 60.5), (30, 29.5, None), (30, -90, -120)],
     ids=["in-time", "within-a-minute", "a-minute-late", "put-right", "back"],
 )
-def test_a_look_is_late_when_a_whole_minute_was_slept_over(last: float, now: float, expected: float | None) -> None:
-    """Less is daily life: a busy machine, a clock that is put right."""
+def test_a_check_is_late_if_it_missed_a_whole_minute(last: float, now: float, expected: float | None) -> None:
+    """Shorter delays are normal: a busy machine, a clock that is corrected."""
     start = START.replace(second=0)
 
     by = scheduler.jump(start + timedelta(seconds=last), start + timedelta(seconds=now))
     assert expected == (by and by.total_seconds())
 
 
-async def test_a_clock_that_goes_back_refires_nothing_and_brings_what_was_never_fired(stage: Stage) -> None:
-    """What became a job the database knows. What was skipped, and comes again, does not wait for the old future."""
+async def test_a_clock_that_goes_back_repeats_no_slot_and_adds_the_skipped_ones(stage: Stage) -> None:
+    """The database remembers the slots that became jobs.
+
+    Skipped slots that are due again do not wait for the old future.
+    """
     async with stage.worker("30 13 * * * fired\n5 12 * * * skipped\n1 14 * * * mark").start():
         await stage.clock.move(2 * HOUR)
         await stage.wait_for(1)
@@ -210,8 +213,8 @@ async def test_a_clock_that_goes_back_refires_nothing_and_brings_what_was_never_
 # Restarts
 
 
-async def test_a_restart_makes_up_for_what_was_missed_once(stage: Stage) -> None:
-    """From the last job on, in order, no longer ago than the fill, and marked; a second restart finds nothing."""
+async def test_a_restart_adds_missed_slots_once(stage: Stage) -> None:
+    """Slots since the last job are added in order and marked, as far back as the fill."""
     items = ("*/10 * * * * kept ?fill=35m", "*/10 * * * * left")
     async with stage.worker(*items).start():
         pass
@@ -226,8 +229,8 @@ async def test_a_restart_makes_up_for_what_was_missed_once(stage: Stage) -> None
     assert [("kept",)] == [event.items for event in stage.seen.of(CronBackfilled)]
 
 
-async def test_a_new_item_is_never_made_up_for(stage: Stage) -> None:
-    """It was not there to be missed, however long its fill is; neither is one whose identifier has changed."""
+async def test_a_new_item_has_no_missed_slots(stage: Stage) -> None:
+    """It did not exist before, however long its fill is. An item with a new identifier has none either."""
     async with stage.worker("* * * * * old ?fill=1d").start():
         await stage.clock.move(MINUTE)
         await stage.wait_for(1)
@@ -239,10 +242,10 @@ async def test_a_new_item_is_never_made_up_for(stage: Stage) -> None:
     assert ["old 12:01", "old 13:02", "new 13:02"] == await stage.jobs()
 
 
-async def test_a_long_backfill_goes_in_chunks_and_can_be_taken_up_again(
+async def test_a_long_backfill_is_added_in_chunks_and_can_be_continued(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An answer is lost in the middle: what was added is added, once, and the rest follows, in order."""
+    """An answer is lost in the middle: slots that were added are not repeated, and the rest follows in order."""
     items = ("* * * * * first ?fill=2d", "* * * * * second ?fill=2d")
     async with stage.worker(*items).start():
         pass
@@ -289,7 +292,7 @@ async def test_while_the_database_is_away_the_slots_wait(
 async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jobs of others need no crontab; it is told, and tried again."""
+    """Other jobs need no crontab. The failure is reported, and the registration is retried."""
     monkeypatch.setattr(scheduler, "FIRST_RETRY_S", 0.01)
     real, failures = slot_adder.store.register, [StoreUnavailable("away"), TimeoutError()]
 
@@ -308,7 +311,7 @@ async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
 
 
 async def test_a_stopping_worker_waits_for_slots_that_were_sent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it the slot would be lost: no other worker is there, and there is no fill."""
+    """Otherwise the slot would be lost: there is no other worker, and no fill."""
     sent = asyncio.Event()
     real = slot_adder.store.add_slots
 
@@ -328,8 +331,8 @@ async def test_a_stopping_worker_waits_for_slots_that_were_sent(stage: Stage, mo
 # Items that fail
 
 
-async def test_a_function_that_raises_costs_the_others_nothing(stage: Stage) -> None:
-    """Not even by SystemExit. Its own slots follow when it works again."""
+async def test_a_function_that_raises_does_not_delay_other_items(stage: Stage) -> None:
+    """Even SystemExit does not delay the others. The item's own slots follow when the function works again."""
     broken = [ValueError("no such day"), SystemExit(3)]
 
     def fickle(minute: TimeDigest) -> bool:
@@ -359,8 +362,8 @@ async def refuse(db: asyncpg.Connection, schema: str, condition: str, code: str)
         for each row execute function {schema}.refuse()""")
 
 
-async def test_a_job_that_the_database_refuses_costs_the_others_nothing(stage: Stage) -> None:
-    """A trigger, a full disk: it is told, tried again, and its slots follow in order."""
+async def test_a_job_that_the_database_refuses_does_not_delay_other_items(stage: Stage) -> None:
+    """A trigger or a full disk may refuse it. The item is reported and retried, and its slots follow in order."""
     await refuse(stage.db, stage.schema, "new.priority = 13", "XX013")
     async with stage.worker("* * * * * bad ?priority=13", "* * * * * good").start():
         await stage.clock.move(MINUTE)
@@ -378,7 +381,7 @@ async def test_a_job_that_the_database_refuses_costs_the_others_nothing(stage: S
 async def test_no_later_slot_of_an_item_is_added_before_one_that_was_refused(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the last slot is remembered: the refused one, in an earlier transaction, would be lost."""
+    """Only the last slot is remembered, so the refused one of an earlier transaction would be lost."""
     monkeypatch.setattr(slot_adder, "CHUNK", 1)
     await stage.db.execute(f"create sequence {stage.schema}.tries")
     await refuse(stage.db, stage.schema, f"nextval('{stage.schema}.tries') <= 2", "XX013")
@@ -403,10 +406,10 @@ async def test_an_item_that_lost_a_race_in_the_database_is_tried_again_at_once(s
     assert [f"no luck [{code}]"] == [event.error for event in stage.seen.of(CronItemFailed)]
 
 
-async def test_an_item_whose_key_somebody_holds_does_not_hold_up_the_others(
+async def test_an_item_whose_key_is_locked_does_not_delay_the_others(
     stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long transaction that has added a job under the key: whoever adds under it waits for its end."""
+    """A long transaction may hold the key by a job that it added: adds under the key wait for its end."""
     monkeypatch.setattr(slot_adder, "LOCK_TIMEOUT_S", 0.1)
     monkeypatch.setattr(timetable, "SLOWEST_RETRY_S", 0.05)
     async with stage.worker("* * * * * keyed ?jobKey=k", "* * * * * good").start():
@@ -422,10 +425,10 @@ async def test_an_item_whose_key_somebody_holds_does_not_hold_up_the_others(
     assert ["keyed 12:01", "good 12:01"] == await stage.jobs()
 
 
-async def test_an_item_that_fails_for_an_hour_is_not_made_up_for_beyond_it(
+async def test_an_item_that_fails_for_long_gets_only_the_slots_of_the_last_hour(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for a worker that slept: else its jobs would come as a flood when it works again."""
+    """Otherwise its jobs would be added as a flood when it works again."""
     monkeypatch.setattr(timetable, "SLOWEST_RETRY_S", 0.01)
     works = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Stored recurring items on workers that run: heard of at once, found in any case, and each failing alone."""
+"""Stored recurring items on running workers: changes are noticed at once, or later; each item fails alone."""
 
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -33,20 +33,20 @@ HOUR = timedelta(hours=1)
 
 @task(max_attempts=3, queue="bell", flags=["loud"])
 async def ring(times: int = 1) -> None:
-    """What the items run, if anybody ran it."""
+    """Do nothing; the items run it."""
 
 
 async def deaf(stage: Stage) -> None:
-    """Let no change of an item be told."""
+    """Replace the function that notifies workers of changed items."""
     await stage.db.execute(f"""
         create or replace function {stage.schema}._wake_cron() returns void language sql as $$ select $$""")
 
 
-# Heard of
+# Notifications
 
 
 async def test_an_item_that_is_added_is_scheduled_at_once(stage: Stage, client: Client) -> None:
-    """The workers hear of it: nothing polls, and the next minute is its first."""
+    """The workers are notified: nothing polls, and the next minute is its first slot."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
         changed = await stage.seen.wait_for(CronItemsChanged)
@@ -58,7 +58,7 @@ async def test_an_item_that_is_added_is_scheduled_at_once(stage: Stage, client: 
 
 
 async def test_a_stored_item_has_the_defaults_of_its_task(stage: Stage, client: Client) -> None:
-    """The worker knows them, who stored it need not."""
+    """Only the worker has to know the task's defaults."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *", payload={"times": 3}))
         await stage.seen.wait_for(CronItemsChanged)
@@ -74,8 +74,8 @@ async def test_a_stored_item_has_the_defaults_of_its_task(stage: Stage, client: 
     )
 
 
-async def test_a_worker_that_hears_nothing_finds_an_item_within_a_poll(stage: Stage, client: Client) -> None:
-    """Without LISTEN it looks as often as for jobs."""
+async def test_a_worker_without_notifications_finds_an_item_within_a_poll(stage: Stage, client: Client) -> None:
+    """It checks for changed items as often as for jobs."""
     async with stage.worker(tasks=[ring], listen=False, poll=0.02, forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
         await stage.seen.wait_for(CronItemsChanged)
@@ -85,10 +85,10 @@ async def test_a_worker_that_hears_nothing_finds_an_item_within_a_poll(stage: St
     assert ["ring 12:01"] == found
 
 
-async def test_an_item_whose_notice_was_lost_is_found_with_the_next_minute_and_misses_none(
+async def test_an_item_whose_notification_was_lost_is_found_with_the_next_minute_and_misses_none(
     stage: Stage, client: Client
 ) -> None:
-    """It is due since it was stored, and not since somebody heard of it."""
+    """Its slots count from when it was stored, not from when a worker noticed it."""
     await deaf(stage)
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
@@ -99,7 +99,7 @@ async def test_an_item_whose_notice_was_lost_is_found_with_the_next_minute_and_m
 
 
 async def test_a_change_holds_from_the_next_slot_on(stage: Stage, client: Client) -> None:
-    """The old expression is due no more, and the new one makes up for nothing, whatever its fill."""
+    """Slots of the old expression end, and the new one has no missed slots, even with a fill."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
         await stage.clock.move(MINUTE)
@@ -113,8 +113,8 @@ async def test_a_change_holds_from_the_next_slot_on(stage: Stage, client: Client
     assert ["ring 12:01", "ring 12:02", "ring 12:04"] == found
 
 
-async def test_a_change_whose_notice_was_lost_holds_too(stage: Stage, client: Client) -> None:
-    """The same look at the clock tells that something has changed."""
+async def test_a_change_whose_notification_was_lost_holds_too(stage: Stage, client: Client) -> None:
+    """The next query of the clock also reports that items have changed."""
     await deaf(stage)
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
@@ -128,8 +128,8 @@ async def test_a_change_whose_notice_was_lost_holds_too(stage: Stage, client: Cl
     assert ["ring 12:01", "ring 12:03"] == found
 
 
-async def test_an_item_that_was_removed_is_due_no_more(stage: Stage, client: Client) -> None:
-    """The other ones go on."""
+async def test_an_item_that_was_removed_is_not_due_any_more(stage: Stage, client: Client) -> None:
+    """Other items continue."""
     async with stage.worker("* * * * * own", tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *"))
         await stage.clock.move(MINUTE)
@@ -143,8 +143,8 @@ async def test_an_item_that_was_removed_is_due_no_more(stage: Stage, client: Cli
     assert ["own 12:01", "own 12:02", "ring 12:01"] == sorted(found)
 
 
-async def test_an_item_that_is_added_anew_is_a_new_one(stage: Stage, client: Client) -> None:
-    """Nothing of the first one is made up for."""
+async def test_an_item_that_is_removed_and_added_again_is_a_new_one(stage: Stage, client: Client) -> None:
+    """The slots of the first one are not filled in."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         item = CronItem("ring", "* * * * *", fill=HOUR)
         await client.cron.add(item)
@@ -161,7 +161,7 @@ async def test_an_item_that_is_added_anew_is_a_new_one(stage: Stage, client: Cli
 
 
 async def test_of_several_workers_one_adds_each_slot_of_a_stored_item(stage: Stage, client: Client) -> None:
-    """Also in the minute in which it is changed, and for one that polls."""
+    """This includes the minute in which it is changed, and a worker that polls."""
     async with AsyncExitStack() as stack:
         for listen in (True, True, False):
             worker = stage.worker(
@@ -184,8 +184,8 @@ async def test_of_several_workers_one_adds_each_slot_of_a_stored_item(stage: Sta
 
 
 @pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "static"])
-async def test_what_is_due_during_a_pause_is_never_made_up_for(stage: Stage, client: Client, is_stored: bool) -> None:
-    """Neither when it is resumed, nor by a worker that starts then, whatever the fill."""
+async def test_slots_during_a_pause_are_never_filled_in(stage: Stage, client: Client, is_stored: bool) -> None:
+    """Neither a resume nor a worker that starts afterwards fills them in, even with a fill."""
     line = "* * * * * ring ?fill=1d"
     own = [] if is_stored else [line]
     if is_stored:
@@ -214,8 +214,8 @@ async def test_what_is_due_during_a_pause_is_never_made_up_for(stage: Stage, cli
 # Failures
 
 
-async def test_an_item_that_cannot_be_scheduled_fails_alone_and_says_why(stage: Stage, client: Client) -> None:
-    """SQL does not see all that is wrong; the worker tells it once, and the list shows it until it is mended."""
+async def test_an_item_that_cannot_be_scheduled_fails_alone_with_its_reason(stage: Stage, client: Client) -> None:
+    """SQL does not detect every fault. The worker reports it once, and the list shows it until it is fixed."""
     add = f"select from {stage.schema}.add_cron_item($1, 'ring', $2, $3)"
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await stage.db.execute(add, "bad_time", "99 * * * *", "{}")
@@ -237,8 +237,8 @@ async def test_an_item_that_cannot_be_scheduled_fails_alone_and_says_why(stage: 
     assert 2 == len(stage.seen.of(CronItemRefused))
 
 
-async def test_an_item_of_a_task_that_nobody_knows_is_no_ones(stage: Stage, client: Client) -> None:
-    """A worker that does not know the task has not its defaults; the list shows that nobody adds its jobs."""
+async def test_an_item_of_an_unknown_task_is_added_by_no_worker(stage: Stage, client: Client) -> None:
+    """Workers without the task lack its defaults. The list shows that no worker adds its jobs."""
     async with stage.worker("* * * * * own", tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("elsewhere", "* * * * *"))
         await client.cron.add(CronItem("ring", "* * * * *"))
@@ -252,10 +252,10 @@ async def test_an_item_of_a_task_that_nobody_knows_is_no_ones(stage: Stage, clie
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), TimeoutError()], ids=["gone", "late"])
-async def test_what_cannot_be_told_costs_no_slot(
+async def test_a_status_that_cannot_be_written_delays_no_slot(
     stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Next runs and problems are for those who look: the jobs are added all the same."""
+    """Next runs and problems are only informative, so the jobs are added anyway."""
 
     async def fail(*_: object) -> None:
         raise error
@@ -283,12 +283,12 @@ async def is_anybody_blocked(stage: Stage) -> bool:
     return found
 
 
-async def test_a_change_between_the_look_and_the_claim_adds_the_slot_as_it_is_now(
+async def test_a_change_between_the_check_and_the_claim_adds_the_slot_of_the_new_definition(
     stage: Stage, client: Client, dsn: str
 ) -> None:
-    """The worker has read the old definition, and waits for the change with its slot: that one is not added.
+    """The worker read the old definition and waits for the change with its slot, which is then not added.
 
-    The new one is due since it was changed: its slot comes, once.
+    The new definition is due since the change, and its slot is added once.
     """
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(CronItem("ring", "* * * * *", payload={"times": 1}))
@@ -311,10 +311,10 @@ async def test_a_change_between_the_look_and_the_claim_adds_the_slot_as_it_is_no
     assert [2, 2] == [msgspec.json.decode(row["payload"])["times"] for row in payloads]
 
 
-async def test_an_item_that_is_paused_in_an_open_transaction_does_not_hold_up_the_others(
+async def test_an_item_that_is_paused_in_an_open_transaction_does_not_delay_the_others(
     stage: Stage, client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fails alone; its slot comes when that transaction was rolled back."""
+    """It fails alone. Its slot is added when that transaction was rolled back."""
     monkeypatch.setattr(slot_adder, "LOCK_TIMEOUT_S", 0.1)
     monkeypatch.setattr(timetable, "SLOWEST_RETRY_S", 0.05)
     async with stage.worker("* * * * * held", "* * * * * free").start():
@@ -359,7 +359,7 @@ async def test_an_item_that_is_being_stored_while_a_worker_starts_with_its_name_
 async def test_a_worker_that_was_declared_dead_declares_its_items_under_its_new_id(
     stage: Stage, client: Client
 ) -> None:
-    """Else a stored item of the same name could be added while it lives."""
+    """Otherwise a stored item of the same name could be added while the worker lives."""
     async with stage.worker("* * * * * ring ?id=bell", tasks=[ring], lease=1.0).start():
         before = await client.cron.get_item("bell")
         await stage.db.execute(f"delete from {stage.schema}._workers")
@@ -377,8 +377,8 @@ async def test_a_worker_that_was_declared_dead_declares_its_items_under_its_new_
 # Beside items of a worker's own
 
 
-async def test_an_item_of_a_workers_own_crontab_goes_before_a_stored_one(stage: Stage, client: Client) -> None:
-    """Whoever started it means it: nobody runs the stored one, whatever it has read, as long as that worker lives."""
+async def test_an_item_of_a_workers_own_crontab_overrides_a_stored_one(stage: Stage, client: Client) -> None:
+    """The crontab of a live worker is explicit, so no worker runs the stored item meanwhile."""
     await client.cron.add(CronItem("ring", "* * * * *", identifier="bell", payload={"times": 7}))
     async with stage.worker("* * * * * own", tasks=[ring], forbidden_flags=["loud"]).start():
         await stage.clock.move(MINUTE)
@@ -402,34 +402,34 @@ async def test_an_item_of_a_workers_own_crontab_goes_before_a_stored_one(stage: 
     assert ["times" in row["payload"] for row in payloads] == [True, False, True]
 
 
-# What is told
+# The stored status
 
 
-async def test_an_item_tells_its_last_and_next_run_in_sql(stage: Stage, client: Client) -> None:
-    """Workers write it: SQL cannot read an expression."""
+async def test_the_last_and_the_next_run_of_an_item_are_visible_in_sql(stage: Stage, client: Client) -> None:
+    """Workers write them, since SQL cannot parse an expression."""
     await client.cron.add(CronItem("ring", "*/5 * * * *"))
     select = f"select last_run, next_run from {stage.schema}.list_cron_items()"
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
 
-        async def is_told() -> bool:
+        async def is_stored_by_worker() -> bool:
             return START.replace(minute=5, second=0) == (await stage.db.fetchrow(select))["next_run"]
 
-        await wait_until(is_told, description="the next run to be told")
+        await wait_until(is_stored_by_worker, description="the next run to be stored")
         await stage.clock.move(5 * MINUTE)
         await stage.wait_for(1)
 
-        async def is_told_again() -> bool:
+        async def is_stored_again() -> bool:
             return START.replace(minute=10, second=0) == (await stage.db.fetchrow(select))["next_run"]
 
-        await wait_until(is_told_again, description="the next run to be told again")
+        await wait_until(is_stored_again, description="the next run to be stored again")
         row = await stage.db.fetchrow(select)
 
     assert datetime(2024, 5, 1, 12, 5, tzinfo=UTC) == row["last_run"]
 
 
 @pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "static"])
-async def test_an_item_that_is_resumed_tells_its_next_run_in_sql(stage: Stage, client: Client, is_stored: bool) -> None:
-    """At once: what was told before the pause is past."""
+async def test_the_next_run_of_a_resumed_item_is_visible_in_sql(stage: Stage, client: Client, is_stored: bool) -> None:
+    """It is written at once, since the next run of before the pause is past."""
     if is_stored:
         await client.cron.add(CronItem("ring", "*/5 * * * *"))
     select = f"select next_run from {stage.schema}.list_cron_items()"
@@ -439,68 +439,70 @@ async def test_an_item_that_is_resumed_tells_its_next_run_in_sql(stage: Stage, c
         await stage.clock.move(timedelta(minutes=7))
         await client.cron.resume("ring")
 
-        async def is_told() -> bool:
+        async def is_stored_by_worker() -> bool:
             return START.replace(minute=10, second=0) == await stage.db.fetchval(select)
 
-        await wait_until(is_told, description="the next run to be told")
+        await wait_until(is_stored_by_worker, description="the next run to be stored")
 
 
 async def test_an_item_that_was_added_in_sql_is_run_with_the_defaults_of_its_task(stage: Stage, client: Client) -> None:
-    """A worker that read it has told them."""
+    """A worker that read the item has stored them."""
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await stage.db.execute(f"select from {stage.schema}.add_cron_item('bell', 'ring', '@daily')")
         await stage.seen.wait_for(CronItemsChanged)
 
-        async def is_told() -> Any:
+        async def is_stored_by_worker() -> Any:
             return await stage.db.fetchval(f"select job is not null from {stage.schema}._cron_items")
 
-        await wait_until(is_told, description="the job to be told")
+        await wait_until(is_stored_by_worker, description="the job to be stored")
         job = await client.get_job((await client.cron.run("bell")).id)
 
     assert ("bell", 3, ("loud",)) == (job.queue, job.max_attempts, job.flags)
 
 
-async def test_an_item_that_is_removed_and_stored_again_at_once_is_told_of_again(stage: Stage, client: Client) -> None:
-    """A deployment may do so: the definition is the same, but what was told of it went with the first one."""
+async def test_the_status_of_an_item_that_is_removed_and_stored_again_at_once_is_written_again(
+    stage: Stage, client: Client
+) -> None:
+    """A deployment may do so: the definition is the same, but the status was deleted with the first item."""
     item = CronItem("ring", "@daily", identifier="bell")
     told = f"select job is not null and next_run is not null from {stage.schema}._cron_items natural join "
 
-    async def is_told() -> Any:
+    async def is_stored_by_worker() -> Any:
         return await stage.db.fetchval(f"{told} {stage.schema}.known_crontabs")
 
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(item)
-        await wait_until(is_told, description="the item to be told of")
+        await wait_until(is_stored_by_worker, description="the status to be stored")
         async with stage.db.transaction():
             await client.cron.remove("bell", connection=stage.db)
             await client.cron.add(item, connection=stage.db)
-        await wait_until(is_told, description="the item to be told of again")
+        await wait_until(is_stored_by_worker, description="the status to be stored again")
 
     assert 1 == len(stage.seen.of(CronItemsChanged))
 
 
-async def test_an_item_that_is_stored_again_in_a_slow_transaction_is_told_of_again(
+async def test_the_status_of_an_item_that_is_stored_again_in_a_slow_transaction_is_written_again(
     stage: Stage, client: Client, dsn: str
 ) -> None:
-    """Another item began anew while it was on its way, and was committed first."""
+    """Another item was replaced in the meantime, and committed first."""
     told = f"select next_run is not null from {stage.schema}.known_crontabs where identifier = $1"
     bell, door = (CronItem("ring", "@daily", identifier=name) for name in ("bell", "door"))
 
-    async def is_told(name: str) -> Any:
+    async def is_stored_by_worker(name: str) -> Any:
         return await stage.db.fetchval(told, name)
 
     slow = await asyncpg.connect(dsn)
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
         await client.cron.add(bell)
         await client.cron.add(door)
-        await wait_until(lambda: is_told("door"), description="the items to be told of")
+        await wait_until(lambda: is_stored_by_worker("door"), description="the statuses to be stored")
         async with slow.transaction():
             await client.cron.remove("bell", connection=slow)
             await client.cron.add(bell, connection=slow)
             await client.cron.pause("door")
             await client.cron.resume("door")
-            await wait_until(lambda: is_told("door"), description="the other item to be told of again")
-        await wait_until(lambda: is_told("bell"), description="the item to be told of again")
+            await wait_until(lambda: is_stored_by_worker("door"), description="the other status to be stored again")
+        await wait_until(lambda: is_stored_by_worker("bell"), description="the status to be stored again")
         job = await client.get_job((await client.cron.run("bell")).id)
     await slow.close()
 
@@ -508,7 +510,7 @@ async def test_an_item_that_is_stored_again_in_a_slow_transaction_is_told_of_aga
 
 
 async def test_an_item_of_a_workers_own_crontab_is_run_as_declared(stage: Stage, client: Client) -> None:
-    """With its payload and the defaults of its task, by whoever asks."""
+    """A manual run has its payload and the defaults of its task."""
     async with stage.worker("0 0 * * * ring ?id=bell {times: 9}", tasks=[ring]).start():
         await stage.seen.wait_for(CronStarted)
         job = await client.get_job((await client.cron.run("bell")).id)
@@ -517,7 +519,7 @@ async def test_an_item_of_a_workers_own_crontab_is_run_as_declared(stage: Stage,
 
 
 async def test_a_stored_item_is_filled_in_by_a_worker_that_starts(stage: Stage, client: Client) -> None:
-    """As any other, from when it was stored."""
+    """Its missed slots count from when it was stored, as for items of a crontab."""
     await client.cron.add(CronItem("ring", "* * * * *", fill=HOUR))
     await stage.clock.move(3 * MINUTE)
     async with stage.worker(tasks=[ring], forbidden_flags=["loud"]).start():
@@ -529,7 +531,7 @@ async def test_a_stored_item_is_filled_in_by_a_worker_that_starts(stage: Stage, 
 async def test_a_worker_without_items_opens_no_connection_for_them(
     make_worker: MakeWorker, seen: Seen, landlord: Any, schema: str
 ) -> None:
-    """It looks once a minute on the connection that is open anyway."""
+    """It checks once a minute on a connection that is open anyway."""
     async with make_worker(ring).start():
         await seen.wait_for(WorkerStarted)
         roles = await landlord.connections(schema)

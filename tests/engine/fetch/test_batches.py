@@ -1,4 +1,4 @@
-"""Jobs that a worker claims by the hundred, as one batch: what becomes of them is as if each were claimed by itself."""
+"""Jobs that a worker claims as one batch behave as if each had been claimed alone."""
 
 import asyncio
 from collections import Counter
@@ -25,7 +25,7 @@ gate = asyncio.Event()
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was called, the gate is shut; small fetches claim batches too, since what one brings is chance."""
+    """Reset the calls, and close the gate; small fetches claim batches too, since their size is random."""
     global gate
     monkeypatch.setattr(claim, "BATCH_FROM", 2)
     calls.clear()
@@ -57,7 +57,7 @@ async def fail(number: int) -> None:
 
 @task
 async def wait(number: int) -> None:
-    """Runs until the gate is open."""
+    """Run until the gate opens."""
     calls[number] += 1
     await gate.wait()
 
@@ -102,7 +102,7 @@ async def left(db: asyncpg.Connection, schema: str) -> int:
 async def test_all_of_a_batch_run_once(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """And nothing is left, neither in rows nor in batches."""
+    """Nothing remains in rows or in batches."""
     await client.add_jobs([count.job(number) for number in range(5 * MANY)])
     worker = make_worker(count)
     await worker.run_once()
@@ -112,10 +112,10 @@ async def test_all_of_a_batch_run_once(
     assert (0, 0) == (await left(db, schema), await batches(db, schema))
 
 
-async def test_what_fails_is_tried_again_and_the_others_end(
+async def test_failed_jobs_are_retried_and_the_others_end(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A failure splits its batch; nobody is called twice by that."""
+    """A failure splits its batch, which must not repeat other jobs."""
     await client.add_jobs([fail_once.job(number) for number in range(MANY)])
     async with make_worker(fail_once, concurrency=MANY).start():
         await until_packed(db, schema)
@@ -129,7 +129,7 @@ async def test_what_fails_is_tried_again_and_the_others_end(
 async def test_a_discarded_job_stays_with_its_error(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """As a row, to be looked at."""
+    """It becomes a row again, so that it can be inspected."""
     await client.add_jobs([fail.job(number) for number in range(MANY)])
     async with make_worker(fail, concurrency=MANY).start():
         await until_packed(db, schema)
@@ -145,7 +145,7 @@ async def test_a_discarded_job_stays_with_its_error(
 async def test_a_running_job_of_a_batch_is_cancelled(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Its handler is told; the others of its batch go on, and end well."""
+    """Its handler is cancelled; the others of its batch end well."""
     ids = [added.id for added in await client.add_jobs([wait.job(number) for number in range(MANY)])]
     async with make_worker(wait, concurrency=MANY).start():
         await until_packed(db, schema)
@@ -159,10 +159,10 @@ async def test_a_running_job_of_a_batch_is_cancelled(
     assert dict.fromkeys(range(MANY), 1) == calls
 
 
-async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
+async def test_jobs_that_a_stopped_worker_has_not_started_go_to_the_next_one(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gives back what waits in its buffer, and interrupts what runs: nothing is lost, no attempt is counted."""
+    """Its buffered claims are returned and its running jobs interrupted: nothing is lost, and no attempt is counted."""
     monkeypatch.setattr(schedule, "wanted_now", lambda _, buffered, *__: 0 if buffered else MANY)
     monkeypatch.setattr(inbox, "STALE_S", 3600)
     await client.add_jobs([wait.job(number) for number in range(MANY)])
@@ -186,7 +186,10 @@ async def test_what_a_stopped_worker_has_not_begun_goes_to_the_next_one(
 async def test_only_jobs_that_are_completed_in_transactions_are_claimed_one_by_one(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, tasks: Task[...], batched: bool
 ) -> None:
-    """Such a transaction would hold the claims of all others. Who takes the context has said nothing of the kind."""
+    """Such a transaction would hold the claims of all others.
+
+    A handler that only takes the context does not complete its job.
+    """
     await client.add_jobs([tasks.job(number) for number in range(5)])
     async with make_worker(tasks, concurrency=5).start():
         await wait_until(lambda: len(calls) == 5, description="all to run")
@@ -199,7 +202,7 @@ async def test_only_jobs_that_are_completed_in_transactions_are_claimed_one_by_o
 async def test_jobs_of_many_queues_are_claimed_in_batches_and_run_in_series(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Of each queue one at a time, in order, and none twice; what fails is tried again."""
+    """Each queue runs one job at a time, in order, and none twice. Failed jobs are retried."""
     running: Counter[int] = Counter()
     ran: dict[int, list[int]] = {queue: [] for queue in range(MANY)}
     together: list[int] = []
@@ -234,7 +237,7 @@ async def test_jobs_of_many_queues_are_claimed_in_batches_and_run_in_series(
 async def test_jobs_of_queues_and_of_batches_end_in_one_write(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Each in its own way; the queue goes on with its next job."""
+    """Each is settled in its way, and the queue continues with its next job."""
     await client.add_jobs([wait.job(number) for number in range(MANY)])
     async with make_worker(wait, concurrency=MANY + 1).start():
         await until_packed(db, schema)
@@ -251,10 +254,13 @@ async def _is_empty(db: asyncpg.Connection, schema: str) -> bool:
     return not await left(db, schema)
 
 
-async def test_what_was_written_before_the_server_went_away_from_a_batch_is_not_lost(
+async def test_failures_of_a_batch_are_not_lost_when_the_server_fails_during_their_write(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two failures in one write one is in a batch and one is not: both are committed, or none, and tried again."""
+    """One of two failures in a write is in a batch, the other in a row.
+
+    Both are committed or none, then written again.
+    """
     statement = completer.store.settle_rest
     cut: list[int] = []
 

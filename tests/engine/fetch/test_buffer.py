@@ -21,7 +21,7 @@ def make() -> tuple[Buffer, list[int]]:
 
 
 def taking(buffer: Buffer) -> asyncio.Task[Any]:
-    """Somebody who takes one claim."""
+    """A slot that takes one claim."""
     return asyncio.get_running_loop().create_task(buffer.take())
 
 
@@ -41,8 +41,8 @@ async def test_claims_are_taken_in_the_order_in_which_they_were_put() -> None:
     assert [1, 2, 3] == [item.id for item in taken if item]
 
 
-async def test_who_waits_is_counted_and_served_first_come_first() -> None:
-    """The fetcher fetches for as many as wait."""
+async def test_waiting_slots_are_counted_and_served_first_come_first_served() -> None:
+    """The fetcher fetches for the waiting slots."""
     buffer, _ = make()
     waiting = [taking(buffer) for _ in range(3)]
     await turns()
@@ -56,8 +56,8 @@ async def test_who_waits_is_counted_and_served_first_come_first() -> None:
     assert (3, [True, True, False]) == (count, served)
 
 
-async def test_a_claim_for_somebody_who_was_cancelled_goes_to_the_next() -> None:
-    """It was woken, and cancelled before it could take: the wake-up must not be lost with it."""
+async def test_a_claim_for_a_cancelled_slot_goes_to_the_next() -> None:
+    """The slot was woken, and cancelled before it took the claim: the wake-up must not be lost."""
     buffer, _ = make()
     first, second = taking(buffer), taking(buffer)
     await turns()
@@ -69,8 +69,8 @@ async def test_a_claim_for_somebody_who_was_cancelled_goes_to_the_next() -> None
     assert (True, 1) == (first.cancelled(), taken and taken.id)
 
 
-async def test_somebody_who_was_cancelled_while_waiting_does_not_wait_any_more() -> None:
-    """Otherwise the fetcher would fetch for a ghost."""
+async def test_a_slot_that_was_cancelled_while_waiting_does_not_wait_any_more() -> None:
+    """Otherwise the fetcher would fetch for it."""
     buffer, _ = make()
     waiting = taking(buffer)
     await turns()
@@ -80,8 +80,8 @@ async def test_somebody_who_was_cancelled_while_waiting_does_not_wait_any_more()
     assert 0 == buffer.waiting
 
 
-async def test_closing_ends_those_who_wait_and_hands_over_what_nobody_took() -> None:
-    """The unstarted claims go back."""
+async def test_closing_ends_waiting_slots_and_returns_the_claims_that_nobody_took() -> None:
+    """The unstarted claims are returned."""
     buffer, _ = make()
     waiting = [taking(buffer) for _ in range(2)]
     await turns()
@@ -94,8 +94,8 @@ async def test_closing_ends_those_who_wait_and_hands_over_what_nobody_took() -> 
     assert ([2, 3, 4], None) == ([item.id for item in left], ended.result())
 
 
-async def test_draining_leaves_those_who_wait_waiting() -> None:
-    """Stale claims go back; the next fetch serves them."""
+async def test_draining_leaves_waiting_slots_waiting() -> None:
+    """Stale claims are returned, and the next fetch serves the waiting slots."""
     buffer, _ = make()
     buffer.put([claim(1)])
     drained = buffer.drain()
@@ -107,7 +107,7 @@ async def test_draining_leaves_those_who_wait_waiting() -> None:
     assert ([1], 2) == ([item.id for item in drained], taken and taken.id)
 
 
-async def test_the_fetcher_hears_of_each_taken_claim_and_of_each_who_waits() -> None:
+async def test_the_fetcher_is_notified_of_each_taken_claim_and_each_waiting_slot() -> None:
     """It decides whether that is a reason to fetch."""
     buffer, calls = make()
     buffer.put([claim(1)])
@@ -123,7 +123,7 @@ async def test_the_fetcher_hears_of_each_taken_claim_and_of_each_who_waits() -> 
 
 
 async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
-    """Handlers that never wait would keep the next fetch, and every notification, from being heard."""
+    """Handlers that never wait would otherwise block the next fetch and all notifications."""
     buffer, _ = make()
     heard = asyncio.Event()
     buffer.put([claim(number) for number in range(BREATH)])
@@ -135,14 +135,14 @@ async def test_taking_many_claims_lets_the_loop_run_now_and_then() -> None:
 
 
 def spin(for_s: float) -> None:
-    """Keep everything else from running for so long."""
+    """Block the event loop for so long."""
     until = time.perf_counter() + for_s
     while time.perf_counter() < until:
         pass
 
 
 async def hold_the_loop(buffer: Buffer, log: list[str], for_s: float) -> None:
-    """Handle claims one after the other, each of which keeps all others from running for so long."""
+    """Handle claims one by one; each blocks the event loop for so long."""
     while (buffer.pop() or await buffer.take()) is not None:
         log.append("claim")
         spin(for_s)
@@ -152,7 +152,7 @@ async def hold_the_loop(buffer: Buffer, log: list[str], for_s: float) -> None:
 
 
 async def rounds_of(for_s: float, *, claims: int) -> tuple[list[str], Buffer]:
-    """What ten slots and the rest of the loop did: the claims that they took, and its rounds."""
+    """Run ten slots beside the event loop; returns the order of their claims and its rounds."""
     buffer, _ = make()
     log: list[str] = []
     async with asyncio.TaskGroup() as group:
@@ -165,8 +165,8 @@ async def rounds_of(for_s: float, *, claims: int) -> tuple[list[str], Buffer]:
     return log, buffer
 
 
-async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_however_many_slots_there_are() -> None:
-    """Ten slots with seven jobs each, of some milliseconds, would keep all else waiting for half a second."""
+async def test_handlers_that_hold_the_loop_soon_leave_it_to_others_however_many_slots_there_are() -> None:
+    """Ten slots with seven jobs of some milliseconds each would block everything else for half a second."""
     log, _ = await rounds_of(0.6 * LONGEST_HOLD_S, claims=8)
     words = " ".join(log).split("round")
 
@@ -174,15 +174,15 @@ async def test_handlers_that_hold_the_loop_leave_it_to_others_before_long_howeve
 
 
 async def test_others_have_the_loop_for_several_rounds() -> None:
-    """A statement needs some until it is sent, and as many once its answer has come: each might last as long."""
+    """A statement needs several rounds until it is sent, and as many for its answer."""
     log, _ = await rounds_of(1.1 * LONGEST_HOLD_S, claims=4)
     pauses = [part.count("round") for part in " ".join(log).split("claim")[1:-1]]
 
     assert min(pauses) >= PAUSE
 
 
-async def test_whoever_else_holds_the_loop_makes_no_slot_wait() -> None:
-    """In a process with other work slots would wait for rounds of that, each time."""
+async def test_other_code_that_blocks_the_loop_makes_no_slot_wait() -> None:
+    """Otherwise slots in a busy process would wait for several rounds each time."""
     buffer, _ = make()
     buffer.put([claim(1), claim(2)])
     first = buffer.pop()
@@ -192,8 +192,8 @@ async def test_whoever_else_holds_the_loop_makes_no_slot_wait() -> None:
     assert (1, 2) == (first and first.id, second and second.id)
 
 
-async def test_what_handlers_held_before_the_loop_was_free_makes_no_slot_wait() -> None:
-    """One long job a second: each would start three rounds later."""
+async def test_handlers_that_blocked_the_loop_before_it_was_free_make_no_slot_wait() -> None:
+    """Otherwise each of one long job a second would start three rounds later."""
     buffer, _ = make()
     buffer.put([claim(1)])
     await buffer.take()
@@ -205,7 +205,7 @@ async def test_what_handlers_held_before_the_loop_was_free_makes_no_slot_wait() 
 
 
 async def test_a_slot_that_is_cancelled_while_others_run_hands_its_wake_up_on() -> None:
-    """Else a claim would lie there beside a slot that waits for one."""
+    """Otherwise a claim would stay in the buffer beside a waiting slot."""
     buffer, _ = make()
     first, second, third = taking(buffer), taking(buffer), taking(buffer)
     await turns()
@@ -222,7 +222,7 @@ async def test_a_slot_that_is_cancelled_while_others_run_hands_its_wake_up_on() 
 
 
 async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None:
-    """In that moment the fetcher may give the rest back."""
+    """The fetcher may return the remaining claims meanwhile."""
     buffer, _ = make()
     buffer.put([claim(number) for number in range(BREATH)])
     for _ in range(BREATH - 1):
@@ -238,7 +238,7 @@ async def test_a_claim_that_is_drained_during_that_breath_is_not_taken() -> None
 
 
 async def test_claims_that_are_removed_are_not_taken() -> None:
-    """By id and token: a later claim of the same job is another one. Whoever fetches may have room again."""
+    """They are found by id and token: a later claim of the same job differs. The fetcher may have room again."""
     buffer, calls = make()
     buffer.put([claim(1), claim(2), claim(3)])
     removed = [taken.id for taken in buffer.remove({(2, 1), (3, 99), (4, 1)})]
@@ -248,8 +248,8 @@ async def test_claims_that_are_removed_are_not_taken() -> None:
     assert [1, 3] == [taken.id for taken in buffer.drain()]
 
 
-async def test_what_overflows_are_the_last_claims_for_which_no_worker_is_there() -> None:
-    """Who was woken, and has not run yet, counts: its slot is free."""
+async def test_the_overflow_is_the_last_claims_without_a_free_slot() -> None:
+    """A slot that was woken counts as free, although it has not run yet."""
     buffer, _ = make()
     waiting = [taking(buffer) for _ in range(2)]
     await turns()

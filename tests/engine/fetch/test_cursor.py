@@ -1,4 +1,4 @@
-"""Where scans for jobs begin, and what those from the start may cost."""
+"""Where scans for jobs begin, and how much time scans from the start may take."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -56,14 +56,14 @@ def scan(of: FetchCursor, began: float, took_s: float, *claims: Claim) -> Place:
     ],
 )
 def test_how_far_a_scan_reaches(seen_so_far: cursor.Seen, is_cheap: bool, is_due: bool, reach: str) -> None:
-    """The table of the module, line by line."""
+    """Each line of the module's table is tested."""
     decided = seen_so_far.reach(NOW, is_cheap=is_cheap, is_due=is_due)
 
     assert reach == decided
 
 
 def test_a_full_batch_is_followed_by_a_scan_behind_it() -> None:
-    """What was taken leaves dead entries: the next scan need not walk over them."""
+    """Taken jobs leave dead index entries, which the next scan should skip."""
     made = FetchCursor()
     scan(made, 0.0, 0.001, claim(1), claim(2))
 
@@ -71,7 +71,7 @@ def test_a_full_batch_is_followed_by_a_scan_behind_it() -> None:
 
 
 def test_while_jobs_come_a_scan_begins_at_the_start_once_in_a_while() -> None:
-    """A job of higher priority, or one that was committed late, lies behind the cursor."""
+    """A job of higher priority, or one that was committed late, is behind the cursor."""
     made = FetchCursor()
     scan(made, 0.0, 0.001, claim(1), claim(2))
     scan(made, 0.01, 0.001, claim(3), claim(4))
@@ -80,7 +80,7 @@ def test_while_jobs_come_a_scan_begins_at_the_start_once_in_a_while() -> None:
 
 
 def test_after_a_cheap_scan_from_the_start_that_found_all_the_next_one_begins_there_too() -> None:
-    """Nothing has piled up: each wake-up sees everything."""
+    """No dead entries have piled up, so each wake-up sees everything."""
     made = FetchCursor()
     scan(made, 0.0, CHEAP_S / 2, claim(1))
 
@@ -113,7 +113,7 @@ def test_expensive_scans_from_the_start_take_a_hundredth_of_the_time_while_nothi
 
 
 def test_a_worker_that_is_woken_all_the_time_scans_from_the_start_too() -> None:
-    """It is put off by one scan, not for ever."""
+    """It is delayed by one scan, not for ever."""
     made = FetchCursor()
     scan(made, 0.0, 1.0)
     looks_so: list[bool] = []
@@ -127,7 +127,7 @@ def test_a_worker_that_is_woken_all_the_time_scans_from_the_start_too() -> None:
 
 
 def test_a_scan_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while() -> None:
-    """Jobs of others may come in such numbers that those of some seconds are many."""
+    """Late commits may be many, so that those of some seconds take long to read."""
     made = FetchCursor()
     scan(made, 0.0, 1.0)
     scan(made, 1.0, 0.5)
@@ -137,7 +137,7 @@ def test_a_scan_that_goes_back_too_far_for_its_price_goes_back_less_for_a_while(
 
 
 def test_a_scan_that_failed_has_seen_nothing() -> None:
-    """The next one begins where it began: what it had to find would else be left out from then on."""
+    """The next scan must begin at the same place. Otherwise later ones would skip its jobs."""
     made = FetchCursor()
     scan(made, 0.0, 1.0, claim(1))
     scan(made, 2.0, 0.001, claim(2), claim(3))
@@ -148,7 +148,7 @@ def test_a_scan_that_failed_has_seen_nothing() -> None:
 
 
 def test_while_jobs_come_expensive_scans_take_a_tenth_of_the_time_too() -> None:
-    """Else each scan would be one from the start, and bring few jobs."""
+    """Otherwise every scan would begin at the start and find few jobs."""
     made = FetchCursor()
     scan(made, 0.0, 1.0, claim(1), claim(2))
 
@@ -156,7 +156,7 @@ def test_while_jobs_come_expensive_scans_take_a_tenth_of_the_time_too() -> None:
 
 
 def test_a_job_of_higher_priority_does_not_take_the_cursor_back() -> None:
-    """All that was due had been read."""
+    """All due jobs had been read."""
     made = FetchCursor()
     scan(made, 0.0, 1.0, claim(7))
     scan(made, 10.0, 1.0, claim(8, priority=-1))
@@ -189,7 +189,7 @@ def test_jobs_of_queues_do_not_move_the_cursor() -> None:
 async def test_a_job_is_found_however_expensive_scans_from_the_start_are(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, priority: int
 ) -> None:
-    """One of higher priority lies behind the cursor: it is found by the next scan that is worth its price."""
+    """A job of higher priority is behind the cursor. The next affordable scan finds it."""
     monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
     monkeypatch.setattr(cursor, "SHARE", 50)
 
@@ -205,7 +205,7 @@ async def test_a_job_is_found_however_expensive_scans_from_the_start_are(
 async def test_jobs_whose_flag_is_allowed_again_are_found_however_expensive_scans_from_the_start_are(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were passed when everything else was taken, and nobody tells that they are runnable now."""
+    """Scans passed them while they were forbidden, and nothing notifies the worker that they are allowed now."""
     monkeypatch.setattr(cursor, "CHEAP_S", 0.0)
     monkeypatch.setattr(cursor, "MARGIN_S", 0.0)
     monkeypatch.setattr(cursor, "NARROW_S", 0.0)

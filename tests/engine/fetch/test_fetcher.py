@@ -32,7 +32,7 @@ from tests.support.faults import link_to, terminate
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
 
-ON_CALL = 2  # the first look of a worker comes before it, so that the adds meanwhile tell nobody
+ON_CALL = 2  # the first fetch of a worker comes before it, so that the adds meanwhile notify nobody
 
 
 @task
@@ -59,7 +59,7 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
 
 @pytest.fixture
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look is expensive: the first of a worker may be, and would be followed by another one without a reason."""
+    """No scan counts as expensive: the first one of a worker may be, and would be repeated without a reason."""
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
@@ -70,7 +70,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_notification_during_an_empty_fetch_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that was committed after the fetch had looked would wait for the poll, here a minute."""
+    """A job that was committed after the fetch's snapshot would wait for the poll, here a minute."""
     worker = make_worker(nothing)
     adding, heard = asyncio.Event(), asyncio.Event()
     added: list[int] = []
@@ -99,10 +99,10 @@ async def test_a_notification_during_an_empty_fetch_is_not_lost(
 
 
 @pytest.mark.parametrize("delays_s", [(0.05,), (0.05, 3600.0)])
-async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was_told(
+async def test_a_sleeping_fetcher_wakes_at_the_earliest_of_its_times(
     client: Client, make_worker: MakeWorker, seen: Seen, delays_s: tuple[float, ...]
 ) -> None:
-    """A retry that is due soon is not put off by one that is due later; and the poll is a minute away."""
+    """An early retry is not delayed by a later one. The poll is a minute away."""
     async with make_worker(nothing, poll=60, listen=False).start() as worker:
         assert worker._running is not None
         fetches = worker._running.parts.schedule
@@ -119,7 +119,7 @@ async def test_a_sleeping_fetcher_looks_at_the_earliest_of_the_times_that_it_was
 async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clearing the wake-up after the last look, not before it, would let the job wait for the poll, here a minute."""
+    """If the wake-up were cleared after the last fetch, the job would wait for the poll, here a minute."""
     real, real_wake = fetcher.next_due_s, schedule.Schedule.wake
     armed, asked, heard = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -141,7 +141,7 @@ async def test_a_notification_while_the_alarm_is_set_is_not_lost(
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         fetches = worker._running.parts.schedule
-        # Before it is, it looks again whatever it has heard.
+        # Before it is idle, it fetches again after any notification.
         await wait_until(lambda: worker._running.parts.on_call._is_covered, description="the worker to be on call")
         armed.set()
         fetches.wake()
@@ -162,10 +162,10 @@ async def test_a_job_starts_at_its_time_and_not_at_the_poll(
 
 
 @pytest.mark.usefixtures("cheap")
-async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
+async def test_a_due_time_that_becomes_known_during_a_poll_is_not_missed(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A retry that is written while the answer is on its way is not in it: it would wait for the next poll."""
+    """The answer in flight does not include a retry that is written meanwhile."""
     asked: list[Any] = []
     really_poll = fetcher.poll
     worker = make_worker(nothing)
@@ -193,10 +193,10 @@ async def test_a_due_time_that_becomes_known_during_a_poll_is_not_slept_over(
     assert [None, None] == [due_s for due_s, _ in asked[:2]]
 
 
-async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
+async def test_a_job_that_is_due_later_than_the_last_one_is_not_missed(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Each alarm sets the next one, of plain jobs and of those of queues, of any priority."""
+    """Each alarm sets the next one, for plain jobs and those of queues, of any priority."""
     times = {"queue": ["line", None, "line", None], "priority": [5, 0, -5, 9]}
     async with make_worker(nothing).start():
         for number in range(4):
@@ -212,10 +212,10 @@ async def test_a_job_that_is_due_later_than_the_last_one_is_not_slept_over(
 
 
 @pytest.mark.usefixtures("cheap")
-async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
+async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_missed(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the fetch and the question for the next due time lies a moment in which jobs become due."""
+    """Jobs may become due between the fetch and the query for the next due time."""
     waited: list[int] = []
 
     async def wait_until_it_is_due(claims: list[Claim]) -> None:
@@ -226,7 +226,7 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
             await wait_until(lambda: datetime.now(UTC) > due + timedelta(milliseconds=20), description="the due time")
 
     intercept(monkeypatch, wait_until_it_is_due)
-    # Who listens looks once more before it rests.
+    # A worker that listens fetches once more before it sleeps.
     async with make_worker(nothing, listen=False).start():
         await seen.wait_for(JobCompleted)
 
@@ -234,7 +234,7 @@ async def test_a_job_that_becomes_due_while_the_alarm_is_set_is_not_slept_over(
 
 
 @pytest.mark.usefixtures("cheap")
-async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_slept_over(
+async def test_a_job_that_becomes_due_while_the_query_is_in_flight_is_not_missed(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The statement for the next due time may take far longer to the server than the fetch and its answer took."""
@@ -267,10 +267,8 @@ async def test_a_job_that_becomes_due_while_the_question_is_on_its_way_is_not_sl
     assert (1, ["next_due"]) == (len(fetched_at), asked)
 
 
-async def test_without_listening_the_poll_finds_what_was_added(
-    client: Client, make_worker: MakeWorker, seen: Seen
-) -> None:
-    """Behind a pooler there are no notifications: `listen=False` must still work."""
+async def test_without_listening_the_poll_finds_added_jobs(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """Behind a pooler there are no notifications, so `listen=False` must work."""
     async with make_worker(nothing, listen=False, poll=0.1).start():
         added = await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
@@ -299,7 +297,7 @@ async def test_a_due_job_that_became_visible_late_is_found_by_the_poll(
 async def test_stopping_in_any_moment_of_a_fetch_loses_no_claim(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A claim that nobody knows would wait for the lease; the check after this test finds it."""
+    """A lost claim would wait for the lease; the check after this test finds it."""
     for _ in range(25):
         async with make_worker(nothing, concurrency=3).start():
             for _ in range(5):
@@ -329,10 +327,10 @@ async def test_cancelling_in_any_moment_of_a_fetch_loses_no_claim(
     assert 150 == len(set(seen.ids(JobCompleted)))
 
 
-async def test_claims_that_arrive_while_the_worker_stops_go_back_with_their_attempts_untouched(
+async def test_claims_that_arrive_while_the_worker_stops_are_returned_with_their_attempts_untouched(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They never started: another worker shall find them as they were."""
+    """They never started, so another worker must find them unchanged."""
     asked = asyncio.Event()
 
     async def stop_meanwhile(claims: list[Claim]) -> None:
@@ -375,7 +373,7 @@ async def test_a_fetch_whose_answer_is_lost_does_not_hold_its_jobs_for_ever(
 async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its row is about to go: without it the jobs would wait for a thorough rescue by another worker."""
+    """The worker's row is about to be deleted. The jobs would wait for a thorough rescue by another worker."""
 
     @task
     async def say(word: str) -> None:
@@ -393,7 +391,7 @@ async def test_claims_lost_by_the_last_fetch_are_returned_at_the_stop(
 async def test_lost_claims_are_returned_while_no_slot_is_free(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """They may be committed late, when other jobs have taken the slots; and nobody else can return them."""
+    """They may be committed late, when other jobs use the slots, and no other worker can return them."""
     leave = asyncio.Event()
 
     @task
@@ -420,7 +418,7 @@ async def test_lost_claims_are_returned_while_no_slot_is_free(
     assert lost.id == seen.ids(JobCompleted)[0]
 
 
-async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
+async def test_a_worker_whose_fetch_connection_is_ended_continues(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A server restart or an idle timeout of a firewall is everyday life."""
@@ -433,7 +431,7 @@ async def test_a_worker_whose_fetch_connection_is_ended_goes_on(
     assert 3 == len(seen.of(JobCompleted))
 
 
-async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_worker_goes_on(
+async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_worker_continues(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A firewall that forgets a connection drops its packets in silence: the next try must use a new one."""
@@ -449,7 +447,7 @@ async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_wo
     assert 2 == len(seen.of(JobStarted))
 
 
-# For whom
+# Tasks and flags
 
 
 def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
@@ -461,10 +459,10 @@ def fetch_ahead(monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
     monkeypatch.setattr(schedule, "wanted_now", wanted)
 
 
-async def test_claims_for_slots_that_are_free_do_not_go_back_however_late_the_worker_runs(
+async def test_claims_for_free_slots_are_not_returned_however_late_the_worker_runs(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine a moment passes between waking those slots and the first claim that they take."""
+    """On a busy machine some time passes between waking those slots and the first claim that they take."""
     monkeypatch.setattr(inbox, "STALE_S", 0.0)
     ids = [added.id for added in await client.add_jobs([nothing.job() for _ in range(105)])]
     fetch_ahead(monkeypatch, 5)
@@ -474,10 +472,10 @@ async def test_claims_for_slots_that_are_free_do_not_go_back_however_late_the_wo
     assert {*ids[100:]} >= {job_id for event in seen.of(JobsReturned) for job_id in event.job_ids}
 
 
-async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at_once(
+async def test_claims_that_do_not_start_are_returned_and_another_worker_takes_them_at_once(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All slots are suddenly busy for long: jobs that were fetched ahead must not wait behind them."""
+    """If all slots become busy for long, jobs that were fetched ahead must not wait for them."""
     leave = asyncio.Event()
 
     @task
@@ -502,7 +500,7 @@ async def test_claims_that_do_not_start_go_back_and_another_worker_takes_them_at
 async def test_a_job_of_higher_priority_overtakes_a_backlog(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Only what is buffered, some milliseconds of work, and what runs until the next look from the start, is before."""
+    """Only buffered jobs, and those of the time until the next scan from the start, come first."""
     release = asyncio.Semaphore(0)
 
     @task
@@ -526,7 +524,7 @@ async def test_a_job_of_higher_priority_overtakes_a_backlog(
 async def test_jobs_start_in_the_order_of_priority_run_at_and_id(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What the documentation promises, over several fetches of one drain."""
+    """The documentation promises this order; it holds over several fetches of a drain."""
     specs = [nothing.job().with_options(priority=random.randint(-2, 2)) for _ in range(200)]
     ids = [added.id for added in await client.add_jobs(specs)]
     await make_worker(nothing, concurrency=1).run_once()
@@ -552,8 +550,10 @@ async def test_jobs_start_in_the_order_of_priority_run_at_and_id(
         (True, "next", False, "unseen"),
     ],
 )
-def test_what_a_fetch_has_left(saw_all: bool, reach: Reach, may_begin_at_start: bool, left: Left) -> None:
-    """The table of `left_by`: nothing can only be left by a look from the start."""
+def test_a_fetch_leaves_the_jobs_that_the_table_says(
+    saw_all: bool, reach: Reach, may_begin_at_start: bool, left: Left
+) -> None:
+    """Only a scan from the start can leave nothing in the table of `left_by`."""
     assert left == left_by(saw_all, reach, may_begin_at_start=may_begin_at_start)
 
 
@@ -577,26 +577,26 @@ def test_what_a_fetch_has_left(saw_all: bool, reach: Reach, may_begin_at_start: 
 async def test_how_many_jobs_are_wanted_now(
     waiting: int, buffered: int, pace: float, batch: int, expected: int
 ) -> None:
-    """Enough for the free slots and for 25 ms of their work ahead; nothing as long as half of that is there."""
+    """It is enough for the free slots and for 25 ms of their work, or zero while half of that is buffered."""
     assert expected == wanted_now(waiting, buffered, pace, batch, 0.0)
 
 
 @pytest.mark.parametrize(
     ("buffered", "pace", "takes_s", "expected"),
     [
-        (500, 80_000.0, 0.004, 320),  # what starts until they come makes room for as many
-        (500, 80_000.0, 0.003, 0),  # less than half of what is to be there: not yet
-        (250, 80_000.0, 0.004, 500),  # never more than a batch
-        (100, 4_000.0, 0.010, 0),  # a short way, slow handlers: as without it
+        (500, 80_000.0, 0.004, 320),  # Jobs that start until the answer make room for as many.
+        (500, 80_000.0, 0.003, 0),  # Less than half of the wanted number: not yet.
+        (250, 80_000.0, 0.004, 500),  # Never more than a batch.
+        (100, 4_000.0, 0.010, 0),  # A short round trip and slow handlers: no fetch ahead.
         (90, 4_000.0, 0.010, 50),
-        (600, 4_000.0, 9.0, 0),  # a fetch that was held up foretells no more than 25 ms
+        (600, 4_000.0, 9.0, 0),  # A delayed fetch counts for no more than 25 ms.
         (120, 4_000.0, 9.0, 80),
     ],
 )
-async def test_a_fetch_is_sent_early_enough_to_come_before_the_slots_run_dry(
+async def test_a_fetch_is_sent_early_enough_to_arrive_before_the_slots_run_dry(
     buffered: int, pace: float, takes_s: float, expected: int
 ) -> None:
-    """The worker and the server work at the same time; what waits for a slot stays within one batch."""
+    """The worker and the server work in parallel. At most one batch waits for slots."""
     assert expected == wanted_now(0, buffered, pace, 500, takes_s)
 
 
@@ -604,7 +604,7 @@ async def test_a_fetch_is_sent_early_enough_to_come_before_the_slots_run_dry(
 
 
 async def test_forbidden_flags_may_be_a_list_a_function_or_an_async_function() -> None:
-    """The three forms of graphile-worker."""
+    """graphile-worker has the same three forms."""
 
     async def ask() -> list[str]:
         await asyncio.sleep(0)
@@ -615,16 +615,16 @@ async def test_forbidden_flags_may_be_a_list_a_function_or_an_async_function() -
     assert [["a"]] * 4 == answers
 
 
-async def test_no_forbidden_flags_are_none() -> None:
-    """Then the statement needs no condition."""
+async def test_an_empty_list_of_forbidden_flags_is_none() -> None:
+    """The statement then needs no condition."""
     answers = [await current_flags(given) for given in (None, [], lambda: None, list)]
 
     assert [None] * 4 == answers
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), KeyboardInterrupt()])
-async def test_what_a_function_for_forbidden_flags_raises_is_an_error_of_the_fetch(error: BaseException) -> None:
-    """A CancelledError of the user's would otherwise end the worker without a word."""
+async def test_an_exception_of_a_function_for_forbidden_flags_is_an_error_of_the_fetch(error: BaseException) -> None:
+    """A CancelledError of user code would otherwise end the worker silently."""
 
     async def fail() -> list[str]:
         raise error
@@ -655,10 +655,10 @@ async def test_forbidden_flags_are_asked_before_each_fetch(client: Client, make_
     assert {flagged.id, another.id} == set(seen.ids(JobCompleted)[1:])
 
 
-async def test_a_worker_tells_which_flags_it_forbids(
+async def test_a_worker_stores_which_flags_it_forbids(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Whoever asks why a job does not run hears of them; they are told when they change, also under a new id."""
+    """They explain why a job does not run. They are stored again when they change, and under a new id."""
     forbidden = ["slow"]
     flags = f"select forbidden_flags from {schema}._workers"
     job = await client.add_job(nothing, flags=["slow"])
@@ -679,10 +679,10 @@ async def test_a_worker_tells_which_flags_it_forbids(
     assert ["forbidden_flag"] == [reason.reason for reason in explained.reasons]
 
 
-async def test_flags_that_do_not_change_are_told_once(
+async def test_flags_that_do_not_change_are_stored_once(
     client: Client, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An idle worker fetches again and again."""
+    """An idle worker fetches repeatedly."""
     told: list[Any] = []
     real = fetcher.set_forbidden_flags
 
@@ -702,7 +702,10 @@ async def test_flags_that_do_not_change_are_told_once(
 async def test_while_forbidden_flags_fail_nothing_is_fetched(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """To fetch what may be forbidden would be the greater harm; it is loud, and goes on when the function does."""
+    """Fetching forbidden jobs would be worse.
+
+    The failure is reported, and fetching continues when the function works.
+    """
     fails = [True, True]
 
     def ask() -> list[str]:
@@ -721,7 +724,7 @@ async def test_while_forbidden_flags_fail_nothing_is_fetched(
 async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worker_from_stopping(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may ask a service that is away; the stop must not wait for it."""
+    """It may ask an unreachable service, and the stop must not wait for it."""
     asked, ended = asyncio.Event(), asyncio.Event()
 
     async def hang() -> list[str]:
@@ -740,7 +743,7 @@ async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worke
     assert ended.is_set()
 
 
-async def test_a_retry_that_is_written_while_a_fetch_is_under_way_is_not_slept_over(
+async def test_a_retry_that_is_written_while_a_fetch_is_in_flight_is_not_missed(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,

@@ -1,4 +1,4 @@
-"""What becomes of a job that its add has claimed for an idle worker: as if it were fetched."""
+"""A job that its add claimed for an idle worker behaves like one that was fetched."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,18 +19,18 @@ gate = asyncio.Event()
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    """Nothing fails, the gate is shut."""
+    """Nothing fails, and the gate is closed."""
     global failures, gate
     failures, gate = 0, asyncio.Event()
 
 
 async def run() -> None:
-    """Fails as often as it is to."""
+    """Fail as often as the test wants."""
     global failures
     await gate.wait()
     if failures:
         failures -= 1
-        raise ValueError("as it was told")
+        raise ValueError("as requested")
 
 
 @task(retry=[0, 0], max_attempts=2)
@@ -55,19 +55,19 @@ async def hand_over(sql: Session, client: Client, seen: Seen) -> int:
     return added.id
 
 
-async def is_gone(sql: Session) -> bool:
-    """Whether no job is left."""
+async def no_job_is_left(sql: Session) -> bool:
+    """Whether no job exists any more."""
     return not await sql.rows("select from asyncq._all_jobs()")
 
 
 async def test_it_is_shown_as_running(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """To whoever asks."""
+    """Every query shows it as active."""
     async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         job = await client.get_job(job_id)
         counts = await client.admin.counts()
         gate.set()
-        await wait_until(lambda: is_gone(sql), description="the job to end")
+        await wait_until(lambda: no_job_is_left(sql), description="the job to end")
 
     assert ("active", 0, 1) == (job.state, job.attempts, counts.active)
 
@@ -82,7 +82,7 @@ async def test_it_is_tried_again_after_a_failure(
         job_id = await hand_over(sql, client, seen)
         gate.set()
         await seen.wait_for(JobCompleted)
-        await wait_until(lambda: is_gone(sql), description="the job to end")
+        await wait_until(lambda: no_job_is_left(sql), description="the job to end")
 
     assert ([job_id], [job_id]) == (seen.ids(JobRetried), seen.ids(JobCompleted))
 
@@ -90,7 +90,7 @@ async def test_it_is_tried_again_after_a_failure(
 async def test_it_stays_with_its_error_when_it_is_discarded(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """To be looked at."""
+    """Users can inspect it."""
     global failures
     failures = 2
     async with make_worker(batched, poll=60).start():
@@ -99,24 +99,24 @@ async def test_it_stays_with_its_error_when_it_is_discarded(
         await seen.wait_for(JobDiscarded)
     attempts, error = await sql.row("select attempts, last_error from asyncq._jobs")
 
-    assert (2, True) == (attempts, "as it was told" in error)
+    assert (2, True) == (attempts, "as requested" in error)
 
 
 async def test_it_is_cancelled_while_it_runs(sql: Session, client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """Its handler is told."""
+    """Its handler is cancelled."""
     async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         cancelled = [job.id for job in await client.admin.cancel_jobs([job_id])]
         await seen.wait_for(JobCancelled)
-        await wait_until(lambda: is_gone(sql), description="the job to end")
+        await wait_until(lambda: no_job_is_left(sql), description="the job to end")
 
     assert ([job_id], []) == (cancelled, seen.ids(JobCompleted))
 
 
-async def test_it_goes_back_when_its_worker_stops_and_it_does_not_end(
+async def test_it_is_returned_when_its_worker_stops_and_it_does_not_end(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Nobody is to blame: no attempt is counted."""
+    """A shutdown counts no attempt."""
     async with make_worker(batched, poll=60, grace=0).start():
         job_id = await hand_over(sql, client, seen)
 
@@ -126,7 +126,7 @@ async def test_it_goes_back_when_its_worker_stops_and_it_does_not_end(
 async def test_it_is_run_by_another_worker_after_its_own_was_declared_dead(
     sql: Session, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """The attempt counts: it may be what killed the worker. The first run is told."""
+    """The attempt counts, since the job may have killed the worker. The first run is cancelled."""
     async with make_worker(batched, poll=60).start():
         job_id = await hand_over(sql, client, seen)
         await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
@@ -134,6 +134,6 @@ async def test_it_is_run_by_another_worker_after_its_own_was_declared_dead(
         attempts = await sql.value("select attempts from asyncq._all_jobs()")
         gate.set()
         await seen.wait_for(JobCompleted)
-        await wait_until(lambda: is_gone(sql), description="the job to end")
+        await wait_until(lambda: no_job_is_left(sql), description="the job to end")
 
     assert ([job_id] * 2, 1, []) == (seen.ids(JobStarted), attempts, seen.of(JobsReturned))

@@ -1,4 +1,4 @@
-"""The slot: an idle worker runs the job of an add without having looked for it. The poll is a minute, unless said."""
+"""The slot of a hand-off: an idle worker runs the job of an add without a fetch. The poll is usually a minute."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ from tests.support.waiting import wait_until
 
 
 class Order(msgspec.Struct):
-    """What a job is about."""
+    """The payload of a job."""
 
     number: int
     note: str
@@ -47,7 +47,7 @@ async def nothing() -> None:
 
 @task
 async def other() -> None:
-    """Of another worker."""
+    """A task of another worker."""
 
 
 async def slot_opened(sql: Session, count: int = 1) -> None:
@@ -74,10 +74,10 @@ class Asked:
         return [name for name in self.names if name.startswith("fetch")]
 
 
-async def test_a_job_that_is_added_starts_without_a_look(
+async def test_an_added_job_starts_without_a_fetch(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Again and again: the slot is opened again once the worker is idle."""
+    """This repeats: the slot is opened again once the worker is idle."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await slot_opened(sql)
         asked = Asked(monkeypatch)
@@ -90,10 +90,10 @@ async def test_a_job_that_is_added_starts_without_a_look(
     assert (ids, []) == (seen.ids(JobCompleted), asked.looks)
 
 
-async def test_the_handler_is_given_what_was_added(
+async def test_the_handler_gets_the_added_payload(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """As if it had been fetched."""
+    """It gets the same arguments as after a fetch."""
     given: list[Any] = []
 
     @task
@@ -108,10 +108,10 @@ async def test_the_handler_is_given_what_was_added(
     assert [(Order(7, 'a "ü"'), added.id, 1, 3, 2, {"trace": "x"})] == given
 
 
-async def test_jobs_that_come_at_once_all_run_once(
+async def test_jobs_that_are_added_at_once_all_run_once(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """One of them takes the slot."""
+    """One of them uses the slot."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await slot_opened(sql)
         added = await asyncio.gather(*(client.add_job(nothing) for _ in range(30)))
@@ -124,7 +124,7 @@ async def test_jobs_that_come_at_once_all_run_once(
 async def test_a_job_goes_to_a_worker_that_knows_its_task(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker
 ) -> None:
-    """Each of several kinds has its own slot."""
+    """Workers of several kinds have a slot each."""
     one, two = Seen(), Seen()
     async with (
         session(dsn, schema) as sql,
@@ -142,7 +142,7 @@ async def test_a_job_goes_to_a_worker_that_knows_its_task(
 async def test_a_worker_that_is_busy_opens_no_slot(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What it fetches then shares its slots fairly, and a handler that blocks the loop keeps no job waiting."""
+    """A busy worker fetches instead: its slots are shared fairly, and a handler that blocks the loop delays no job."""
     leave = asyncio.Event()
 
     @task
@@ -163,7 +163,7 @@ async def test_a_worker_that_is_busy_opens_no_slot(
     assert taken
 
 
-async def test_what_was_taken_as_the_connection_broke_that_listens_is_returned(
+async def test_a_job_that_was_claimed_while_the_listen_connection_broke_is_returned(
     dsn: str, schema: str, db: asyncpg.Connection, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """The worker asks what was claimed for it, and waits for the add."""
@@ -179,7 +179,7 @@ async def test_what_was_taken_as_the_connection_broke_that_listens_is_returned(
     assert ([job], [job]) == (seen.ids(JobCompleted), [*seen.of(JobsReturned)[0].job_ids])
 
 
-async def test_a_message_that_never_comes_costs_a_poll(
+async def test_a_lost_notification_costs_a_poll(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link may be half open."""
@@ -192,7 +192,7 @@ async def test_a_message_that_never_comes_costs_a_poll(
     assert [added.id] == seen.ids(JobStarted)
 
 
-async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
+async def test_a_job_whose_notification_is_late_is_returned_and_runs_once(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rescue may have returned it meanwhile. If none has, a fetch finds it without waiting for the poll."""
@@ -207,7 +207,7 @@ async def test_a_job_whose_message_comes_late_goes_back_and_runs_once(
 
 
 async def test_a_message_of_another_slot_is_no_job(dsn: str, schema: str, make_worker: MakeWorker, seen: Seen) -> None:
-    """It was withdrawn meanwhile, and its job is returned: to run it too would double it."""
+    """The slot was closed meanwhile, and its job is returned: a run here would be the second one."""
     async with session(dsn, schema) as sql, make_worker(nothing, poll=60).start():
         await slot_opened(sql)
         said = """
@@ -226,7 +226,7 @@ async def test_a_message_of_another_slot_is_no_job(dsn: str, schema: str, make_w
 async def test_a_worker_that_stops_while_its_slot_is_being_taken_returns_the_job(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """It waits a while for the add; nobody has run the job, and no attempt is counted."""
+    """It waits a while for the add. The job did not run, so no attempt is counted."""
     async with session(dsn, schema) as sql, session(dsn, schema) as adder:
         async with asyncio.TaskGroup() as group:
 
@@ -248,10 +248,10 @@ async def test_a_worker_that_stops_while_its_slot_is_being_taken_returns_the_job
     assert ((None, 0), 0, 1) == (left, workers, len(seen.ids(JobCompleted)))
 
 
-async def test_a_job_that_is_cancelled_on_its_way_never_starts(
+async def test_a_job_that_is_cancelled_in_flight_never_starts(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Both messages come with the same commit."""
+    """Both notifications arrive with the same commit."""
     async with session(dsn, schema) as sql, session(dsn, schema) as adder, make_worker(nothing, poll=60).start():
         await slot_opened(sql)
         async with adder.connection.transaction():
@@ -292,7 +292,7 @@ async def test_a_worker_that_was_declared_dead_opens_a_slot_under_its_new_id(
 async def test_a_worker_leaves_no_empty_batch_behind(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, *, is_forced: bool
 ) -> None:
-    """Nobody would look for it but a thorough rescue."""
+    """Only a thorough rescue would find it."""
     async with session(dsn, schema) as sql:
         async with make_worker(nothing, poll=60).start():
             await slot_opened(sql)
@@ -305,7 +305,7 @@ async def test_a_worker_leaves_no_empty_batch_behind(
 
 
 async def test_a_worker_that_only_polls_opens_no_slot(dsn: str, schema: str, make_worker: MakeWorker) -> None:
-    """It would not hear."""
+    """It could not receive the notification."""
     async with session(dsn, schema) as sql, make_worker(nothing, listen=False, poll=0.05).start():
         await anyio.sleep(0.3)
 

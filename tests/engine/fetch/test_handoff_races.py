@@ -1,4 +1,4 @@
-"""Slots in the wrong moment: whatever breaks or comes between, the job of an add runs once, and soon."""
+"""Faults and races around slots: the job of an add runs once, and soon."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def nothing() -> None:
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look is expensive: on a busy machine a worker would open no slot."""
+    """No scan counts as expensive: on a busy machine a worker would open no slot."""
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
@@ -49,7 +49,7 @@ async def sql(dsn: str, schema: str) -> AsyncIterator[Session]:
         yield opened
 
 
-async def stands(sql: Session) -> None:
+async def slot_is_open(sql: Session) -> None:
     """Wait until a slot is open."""
     await wait_until(lambda: sql.value(f"select ({OPEN_SLOTS}) > 0"), description="a slot")
 
@@ -62,15 +62,15 @@ async def add(sql: Session) -> int:
 
 
 @pytest.mark.parametrize("when", ["sent", "after"])
-async def test_a_job_is_run_whose_slot_was_withdrawn_by_a_statement_without_an_answer(
+async def test_a_job_runs_whose_slot_was_closed_by_a_statement_without_an_answer(
     dsn: str, schema: str, sql: Session, seen: Seen, when: Any
 ) -> None:
-    """The slot is gone when the worker asks again, and nothing tells that a job was claimed by it."""
+    """The slot is closed when the worker asks again, so it cannot see that a job was claimed by it."""
     async with (
         link_to(dsn) as link,
         Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start(),
     ):
-        await stands(sql)
+        await slot_is_open(sql)
         link.hold("listen", "answers")
         job_id = await add(sql)
         link.cut_at_statement("fetch", when, "set token = null")
@@ -81,13 +81,13 @@ async def test_a_job_is_run_whose_slot_was_withdrawn_by_a_statement_without_an_a
     assert [job_id] == seen.ids(JobCompleted)
 
 
-async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_withdrawal_was_lost(
+async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_the_close_of_its_slot_was_lost(
     dsn: str, schema: str, sql: Session, seen: Seen
 ) -> None:
-    """Its row goes: after that nobody would look for the claim for minutes."""
+    """Its row is deleted, and then nobody would find the claim for minutes."""
     async with link_to(dsn) as link:
         async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
-            await stands(sql)
+            await slot_is_open(sql)
             link.hold("listen", "answers")
             await add(sql)
             link.cut_at_statement("fetch", "after", "set token = null")
@@ -97,12 +97,12 @@ async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_its_wi
     assert [None] == await sql.values("select locked_by from asyncq._all_jobs()")
 
 
-async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_from_its_jobs(
+async def test_an_add_that_is_stuck_in_its_transaction_does_not_delay_a_workers_jobs(
     dsn: str, schema: str, sql: Session, db: asyncpg.Connection, seen: Seen, make_worker: MakeWorker
 ) -> None:
-    """Behind a pooler an add is a transaction, and its process may be stopped in it: the slot is withdrawn later."""
+    """Behind a pooler an add is a transaction, and its process may be paused in it. The slot is closed later."""
     async with make_worker(nothing).start(), session(dsn, schema) as adder:
-        await stands(sql)
+        await slot_is_open(sql)
         async with adder.connection.transaction():
             stuck = await add(adder)
             await terminate(db, schema, "listen")
@@ -115,10 +115,10 @@ async def test_an_add_that_is_stuck_in_its_transaction_does_not_keep_a_worker_fr
     assert [*added, stuck] == seen.ids(JobCompleted)
 
 
-async def test_a_slot_that_opened_late_is_found_out(
+async def test_a_slot_that_opened_late_is_detected(
     dsn: str, schema: str, sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, monkeypatch: Any
 ) -> None:
-    """Its statement lay on the way until the worker had given it up; an add came before the old connection ended."""
+    """Its statement was delayed until the worker gave it up. An add used the slot before the old connection ended."""
     given: list[tuple[Any, ...]] = []
     has_come = asyncio.Event()
     real = Listening.open_slot
@@ -147,10 +147,10 @@ async def test_a_slot_that_opened_late_is_found_out(
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_at_once(
+async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_is_returned_at_once(
     sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, db: asyncpg.Connection
 ) -> None:
-    """Its slot was open when other jobs came: what has no slot after a moment is for others."""
+    """Its slot was open when other jobs arrived. A claim without a free slot is soon returned for others."""
     release = asyncio.Event()
 
     @task
@@ -158,7 +158,7 @@ async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_
         await release.wait()
 
     async with make_worker(wait, nothing, concurrency=1).start():
-        await stands(sql)
+        await slot_is_open(sql)
         await client.add_job(wait, connection=db, autocommit=True)
         await seen.wait_for(JobStarted)
         added = await client.add_job(nothing)
@@ -172,7 +172,7 @@ async def test_a_job_that_was_handed_to_a_worker_that_has_become_busy_goes_back_
 async def test_a_busy_worker_does_not_keep_its_slot_open(
     dsn: str, schema: str, sql: Session, client: Client, db: asyncpg.Connection
 ) -> None:
-    """It looks for nothing while all slots are taken: on a connection that is half open nobody would find the job."""
+    """It fetches nothing while all slots are taken. On a half-open connection nobody would find the job."""
     busy, idle, release = Seen(), Seen(), asyncio.Event()
 
     @task
@@ -183,7 +183,7 @@ async def test_a_busy_worker_does_not_keep_its_slot_open(
         link_to(dsn) as link,
         Worker(link.dsn, [wait, nothing], schema=schema, observers=[busy], poll=0.2, concurrency=1).start(),
     ):
-        await stands(sql)
+        await slot_is_open(sql)
         await client.add_job(wait, connection=db, autocommit=True)
         await busy.wait_for(JobStarted)
         link.hold_open("listen")
@@ -196,10 +196,10 @@ async def test_a_busy_worker_does_not_keep_its_slot_open(
         link.mend()
 
 
-async def test_what_is_lost_while_a_busy_worker_is_about_to_leave_its_turn_on_call_is_returned(
+async def test_claims_that_are_lost_while_a_busy_worker_leaves_its_turn_on_call_are_returned(
     make_worker: MakeWorker, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes round the loop for that, and does not fall asleep over it."""
+    """It must fetch once more for that, and not fall asleep."""
     release, met = asyncio.Event(), list[Fetcher]()
     real_prepare, real_give_back, given_back = Fetcher.prepare, UnconfirmedFetches.give_back, asyncio.Event()
     armed = False
@@ -269,10 +269,10 @@ async def test_a_claim_that_is_lost_while_others_are_returned_does_not_wait(
 async def test_a_job_that_does_not_fit_into_a_notification_is_added_all_the_same(
     sql: Session, client: Client, seen: Seen, make_worker: MakeWorker, mark: str
 ) -> None:
-    """What it says of itself is told as a text, in which each quotation mark takes two bytes."""
+    """The job is sent as escaped text, in which each quotation mark takes two bytes."""
     async with make_worker(nothing).start():
         for count, length in enumerate((500, 1100, 2000, 3400, 6900), start=1):
-            await stands(sql)
+            await slot_is_open(sql)
             await client.add_job(nothing, meta={"m": mark * length})
             await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
 
@@ -316,14 +316,14 @@ class Stand:
         return 1
 
     async def ready(self) -> None:
-        """As a line is."""
+        """Stand in for a line, which is always connected here."""
 
     async def open_slot(self, *_: Any) -> bool:
-        """As a connection that listens does."""
+        """Stand in for the statement that opens a slot."""
         return True
 
     async def be_withdrawn(self, *, is_heard_first: bool) -> None:
-        """It is taken, and withdrawn; in which order the worker hears of both."""
+        """Claim a job by the slot and close it; the two messages arrive in either order."""
         async with anyio.create_task_group() as group:
             self.group.open(group)
             self.handoff.consider()
@@ -340,10 +340,10 @@ class Stand:
 
 
 @pytest.mark.parametrize("is_heard_first", [False, True])
-async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returned_and_never_both(
+async def test_a_claim_that_arrives_during_the_close_of_its_slot_runs_or_is_returned_and_never_both(
     monkeypatch: pytest.MonkeyPatch, *, is_heard_first: bool
 ) -> None:
-    """The two come on two connections, in any order."""
+    """They arrive on two connections, in any order."""
     stand = Stand(monkeypatch)
     await stand.be_withdrawn(is_heard_first=is_heard_first)
 
@@ -351,10 +351,10 @@ async def test_a_claim_that_is_heard_of_beside_its_withdrawal_runs_or_is_returne
     assert is_heard_first != stand.lost.is_time
 
 
-async def test_what_was_claimed_by_a_slot_of_which_nothing_is_known_any_more_is_returned(
+async def test_a_claim_of_a_slot_whose_row_is_gone_is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its row is gone, as after a rescue, and the worker goes on under its id."""
+    """A rescue deletes the row, and the worker continues under its id."""
     stand = Stand(monkeypatch)
     stand.is_known = False
     await stand.be_withdrawn(is_heard_first=False)
@@ -366,27 +366,27 @@ async def test_what_was_claimed_by_a_slot_of_which_nothing_is_known_any_more_is_
 async def test_a_worker_that_was_declared_dead_opens_a_slot_under_its_new_id(
     sql: Session, client: Client, seen: Seen, make_worker: MakeWorker
 ) -> None:
-    """On the same connection, which holds the lock of the old id still."""
+    """The connection is the same, and still has the lock of the old id."""
     async with make_worker(nothing).start():
         for count in range(1, 4):
-            await stands(sql)
+            await slot_is_open(sql)
             assert await sql.value("select asyncq._is_listening(id) from asyncq._workers")
             added = await client.add_job(nothing)
             await seen.wait_for(JobCompleted, count, limit_s=SOON_S)
             assert [added.id] == seen.ids(JobCompleted)[count - 1 :]
-            await stands(sql)
+            await slot_is_open(sql)
             await sql.rows("select from asyncq.force_unlock_workers(array(select id::text from asyncq._workers))")
             await seen.wait_for(WorkerLost, count)
 
 
-async def test_a_job_that_is_cancelled_before_its_worker_has_heard_of_it_does_not_start(
+async def test_a_job_that_is_cancelled_before_its_claim_arrives_does_not_start(
     dsn: str, schema: str, sql: Session, client: Client, seen: Seen
 ) -> None:
-    """The next beat tells of it, and the claim comes later."""
+    """The next beat brings the cancellation, and the claim arrives later."""
     async with link_to(dsn) as link:
         options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 1}
         async with Worker(link.dsn, [nothing], **options).start():
-            await stands(sql)
+            await slot_is_open(sql)
             link.hold("listen", "answers")
             await client.add_job(nothing)
             await sql.rows("select from asyncq.cancel_jobs(array(select id from asyncq._all_jobs()))")

@@ -1,4 +1,4 @@
-"""The inbox: each claim that comes either waits for a slot or goes back, under the id under which it was claimed."""
+"""The inbox: each claim either waits for a slot or is returned, under the id under which it was claimed."""
 
 from collections.abc import Collection
 
@@ -32,7 +32,7 @@ class Desk:
         self.given_back.append(([each.id for each in claims], reason, worker_id))
 
 
-async def test_claims_wait_in_the_buffer_and_the_fetcher_looks_at_them() -> None:
+async def test_claims_wait_in_the_buffer_and_the_fetcher_checks_them() -> None:
     """It returns those that find no free slot."""
     desk = Desk()
 
@@ -40,16 +40,16 @@ async def test_claims_wait_in_the_buffer_and_the_fetcher_looks_at_them() -> None
     assert (2, True, []) == (len(desk.inbox.buffer), desk.inbox.changed.is_set(), desk.given_back)
 
 
-async def test_claims_of_an_id_that_the_worker_has_lost_go_back_under_that_id() -> None:
-    """Under the new id nothing would be found."""
+async def test_claims_of_a_former_id_are_returned_under_that_id() -> None:
+    """Under the new id they would not be found."""
     desk = Desk()
 
     assert not desk.inbox.receive(6, [claim(1)])
     assert [([1], "the worker was declared dead", 6)] == desk.given_back
 
 
-async def test_a_closed_inbox_gives_back_what_waits_and_what_still_comes() -> None:
-    """A fetch that was under way brings its claims after that."""
+async def test_a_closed_inbox_returns_buffered_claims_and_those_that_arrive_later() -> None:
+    """A fetch in flight brings its claims afterwards."""
     desk = Desk()
     desk.inbox.receive(7, [claim(1)])
     desk.inbox.close()
@@ -59,8 +59,8 @@ async def test_a_closed_inbox_gives_back_what_waits_and_what_still_comes() -> No
 
 
 @pytest.mark.parametrize("ago_s", [0.0, 60.0])
-async def test_a_claim_that_an_add_made_long_ago_goes_back(ago_s: float) -> None:
-    """A rescue may have taken it before the message came."""
+async def test_a_claim_that_an_add_made_long_ago_is_returned(ago_s: float) -> None:
+    """It may have been rescued before the notification arrived."""
     desk = Desk()
     desk.inbox.take_over(7, claim(1), now_s() - ago_s)
 

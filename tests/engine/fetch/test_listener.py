@@ -1,4 +1,4 @@
-"""The listener: keeps its connection for ever, and wakes the fetcher for what was missed."""
+"""The listener reconnects for ever, and wakes the fetcher for missed notifications."""
 
 import asyncio
 from typing import Any
@@ -20,10 +20,10 @@ async def nothing() -> None:
     """The least job."""
 
 
-async def test_a_listener_whose_connection_is_ended_again_and_again_comes_back(
+async def test_a_listener_whose_connection_is_ended_again_and_again_reconnects(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """For ever: a worker that gave up after some tries would fall back to its poll in silence."""
+    """It never stops: otherwise a worker would silently fall back to its poll."""
     async with make_worker(nothing).start():
         for count in range(2, 6):
             await terminate(db, schema, "listen")
@@ -34,10 +34,10 @@ async def test_a_listener_whose_connection_is_ended_again_and_again_comes_back(
     assert ([added.id], 4) == (seen.ids(JobCompleted), len(seen.of(ListenLost)))
 
 
-async def test_what_was_added_while_nobody_listened_is_found_at_the_reconnect(
+async def test_a_job_that_was_added_without_a_listener_is_found_at_the_reconnect(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """Its notification went to nobody; without the wake-up at the reconnect it would wait for the poll, a minute."""
+    """Its notification was lost. Without a wake-up at the reconnect it would wait for the poll, a minute."""
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
         link.refuse("listen")
         await seen.wait_for(ListenLost)
@@ -51,7 +51,7 @@ async def test_what_was_added_while_nobody_listened_is_found_at_the_reconnect(
 async def test_a_half_open_connection_is_found_by_the_probe(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that only listens never learns that its other end is gone."""
+    """A connection that only listens would never notice that its peer is gone."""
     monkeypatch.setattr(listener, "PROBE_S", 0.1)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.1)
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
@@ -81,7 +81,7 @@ async def test_a_worker_that_cannot_listen_at_the_start_works_by_polling(
 async def test_a_notification_of_another_schema_wakes_nobody(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two applications, or a test and another, share a database: neither pays for the other's adds."""
+    """Two applications, or a test and another, may share a database."""
     wakes: list[str] = []
     came = asyncio.Event()
     real = supervisor.listen

@@ -23,7 +23,7 @@ async def test_a_worker_starts_while_an_open_transaction_holds_the_name_of_a_tas
     monkeypatch: pytest.MonkeyPatch,
     end: str,
 ) -> None:
-    """Its id is not known before that ends: the worker says so, does its other work, and learns it then."""
+    """Its number is unknown until that transaction ends. The worker reports it, runs other jobs, and learns it then."""
 
     @task
     async def fresh() -> None:
@@ -51,7 +51,7 @@ async def test_a_worker_starts_while_an_open_transaction_holds_the_name_of_a_tas
 async def test_a_worker_that_starts_while_the_names_of_tasks_are_locked_waits_for_them(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """As by a migration, or `vacuum full`."""
+    """A migration or `vacuum full` locks the table."""
 
     @task
     async def fresh() -> None:
@@ -74,7 +74,7 @@ async def test_a_worker_that_starts_while_the_names_of_tasks_are_locked_waits_fo
 async def test_a_worker_stops_while_an_open_transaction_holds_the_name_of_a_task(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """In order: what it cannot do yet is no reason to stay."""
+    """It stops in order, although it could not learn the name."""
 
     @task
     async def fresh() -> None:

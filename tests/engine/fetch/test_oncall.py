@@ -1,4 +1,4 @@
-"""The on-call worker: one idle worker hears of adds for all, and no add is slept over. The poll is a minute."""
+"""The on-call worker: one idle worker is notified for all, and no add is missed. The poll is a minute."""
 
 import asyncio
 from collections import Counter
@@ -42,17 +42,17 @@ async def nothing() -> None:
 
 @task
 async def other() -> None:
-    """Of another worker."""
+    """A task of another worker."""
 
 
 async def settled(sql: Session) -> None:
-    """Wait until somebody is on call, and asks nothing more."""
+    """Wait until a worker is on call, and sends no more queries."""
     await wait_until(lambda: sql.value("select asyncq._has_on_call()"), description="a worker on call")
     await anyio.sleep(0.3)
 
 
 class Looks:
-    """Counts the looks for jobs of each worker of this process."""
+    """Counts the fetches of each worker of this process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.of: Counter[int] = Counter()
@@ -66,7 +66,7 @@ class Looks:
         monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
 
     async def have_ended(self) -> bool:
-        """Whether nobody looks any more; of no worker is counted what came before."""
+        """Whether no worker fetches any more; earlier fetches of a worker do not count."""
         before = self.of.total()
         await anyio.sleep(0.3)
         if before == self.of.total():
@@ -77,11 +77,11 @@ class Looks:
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look is expensive: on a busy machine idle workers would look again a second later."""
+    """No scan counts as expensive: on a busy machine idle workers would fetch again a second later."""
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
-async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
+async def test_one_of_many_idle_workers_fetches_an_added_job(
     dsn: str,
     schema: str,
     client: Client,
@@ -104,10 +104,10 @@ async def test_one_of_many_idle_workers_looks_for_a_job_that_was_added(
     assert ONE_LOOKS == len(counted.of)
 
 
-async def test_an_idle_worker_asks_one_thing_in_the_time_of_a_poll(
+async def test_an_idle_worker_sends_one_query_in_the_time_of_a_poll(
     dsn: str, schema: str, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether anything is due; a fetch follows only then."""
+    """It asks whether any job is due, and fetches only then."""
     asked: list[str] = []
     real = ReconnectingConnection.fetch
 
@@ -126,10 +126,10 @@ async def test_an_idle_worker_asks_one_thing_in_the_time_of_a_poll(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_a_job_whose_add_told_nobody_is_found_when_it_is_committed(
+async def test_a_job_whose_add_notified_nobody_is_found_when_it_is_committed(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, level: Any
 ) -> None:
-    """It was added when no worker rested, and committed when all did."""
+    """It was added when no worker was asleep, and committed when all were."""
     await make_worker(nothing).run_once()  # Its name is known: else a worker would ask for that until the commit.
     async with session(dsn, schema) as sql:
         transaction = db.transaction(isolation=level)
@@ -146,7 +146,7 @@ async def test_a_job_whose_add_told_nobody_is_found_when_it_is_committed(
 async def test_a_worker_without_a_free_slot_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """The next job is for another one, who did not hear of adds until then."""
+    """The next job is for another worker, which was not notified of adds until then."""
     release = asyncio.Event()
 
     @task
@@ -167,7 +167,7 @@ async def test_a_worker_without_a_free_slot_hands_over(
 async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queues_follow_each_other(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told by each add, it would fetch a few jobs at a time while others wait."""
+    """If it were notified of each add, it would fetch a few jobs at a time while others idle."""
     met, handed_over, real = list[Fetcher](), asyncio.Event(), Fetcher.prepare
     answers: list[int] = []
 
@@ -188,10 +188,10 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
             await handed_over.wait()
 
 
-async def test_a_worker_that_stops_hands_over_before_it_is_gone(
+async def test_a_worker_that_stops_hands_over_before_it_ends(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However slow the connection is on which it says so: another one believes to be covered until then."""
+    """Its connection may be slow. Another worker relies on it until then."""
     real = Listening.leave_on_call
 
     async def leave_late(own: Listening, *, was_mine: bool, notify_all: bool) -> None:
@@ -212,7 +212,7 @@ async def test_a_worker_that_stops_hands_over_before_it_is_gone(
 async def test_a_worker_that_is_put_on_call_while_it_stops_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is on its way at that moment."""
+    """The answer is in flight at that moment."""
     real, answers = Listening.go_on_call, asyncio.Event()
     posts: list[OnCallStatus] = []
 
@@ -241,7 +241,7 @@ async def test_a_worker_that_is_put_on_call_while_it_stops_hands_over(
 async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """They may take as long as the grace: nobody would hear of adds meanwhile."""
+    """They may take as long as the grace, and nobody would be notified of adds meanwhile."""
     release = asyncio.Event()
 
     @task
@@ -266,7 +266,7 @@ async def test_a_worker_that_stops_hands_over_before_its_handlers_have_ended(
 async def test_a_worker_that_cannot_fetch_hands_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """It hears of the add, and tries again and again; another one could run the job at once."""
+    """It would only retry its fetch, while another worker could run the job at once."""
     failing = Seen()
     async with (
         session(dsn, schema) as sql,
@@ -285,10 +285,10 @@ async def test_a_worker_that_cannot_fetch_hands_over(
     assert ([added.id], []) == (seen.ids(JobCompleted), failing.ids(JobCompleted))
 
 
-async def test_workers_of_several_kinds_all_hear_of_adds(
+async def test_workers_of_several_kinds_are_all_notified_of_adds(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """One that does not know a task cannot look for it."""
+    """A worker that does not know a task cannot fetch its jobs."""
     async with (
         session(dsn, schema) as sql,
         make_worker(nothing, poll=60).start(),
@@ -316,7 +316,7 @@ async def test_a_worker_whose_listen_connection_was_cut_is_on_call_again(
 async def test_a_burst_of_adds_from_many_connections_is_worked_off_without_the_poll(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Most of them tell nobody, each in another moment of a worker that rests and wakes."""
+    """Most of them notify nobody, each at another moment of a worker that falls asleep or wakes."""
     connections = [await asyncpg.connect(dsn) for _ in range(8)]
 
     async def produce(connection: asyncpg.Connection) -> None:
@@ -336,7 +336,7 @@ async def test_a_burst_of_adds_from_many_connections_is_worked_off_without_the_p
 
 
 class FakeEar:
-    """Says what it is told to, and notes what is said."""
+    """Stands in for the listener: gives prepared answers, and records calls."""
 
     def __init__(self, *posts: OnCallStatus) -> None:
         self.posts = list(posts)
@@ -377,18 +377,18 @@ UNQUIET, MIXED = OnCallStatus(True, False, False), OnCallStatus(False, True, Tru
 
 
 async def rest(stand: Stand) -> list[bool]:
-    """Try to rest, look once more, rest."""
+    """Try to sleep, fetch once more, sleep."""
     return [await stand.on_call.may_rest(), await stand.on_call.may_rest()]
 
 
-async def test_who_rests_looks_once_more_after_it_went_on_call() -> None:
-    """By whomever: what was added before told nobody."""
+async def test_a_worker_fetches_once_more_after_it_went_on_call() -> None:
+    """It is on call itself, or relies on another worker. Earlier adds notified nobody."""
     for post in (OUT, COVERED, MIXED):
         assert [False, True] == await rest(Stand(post))
 
 
-async def test_while_silent_adds_are_under_way_a_worker_looks_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They end at a time that nobody tells. No time passes between its two tries to rest, however busy the machine."""
+async def test_while_silent_adds_are_open_a_worker_fetches_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their end is not notified. The clock is frozen, so that a busy machine does not matter."""
     monkeypatch.setattr(oncall, "_now", lambda: 0.0)
     stand = Stand(UNQUIET)
     await rest(stand)
@@ -396,8 +396,8 @@ async def test_while_silent_adds_are_under_way_a_worker_looks_again_soon(monkeyp
     assert [True] == [0 < (wake or 0) < 0.02 for wake in stand.wakes]
 
 
-async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
-    """Unless all are told."""
+async def test_a_worker_that_another_one_covers_ignores_adds() -> None:
+    """A message to all workers is the exception."""
     stand = Stand(COVERED, COVERED)
     await rest(stand)
     stand.on_call.heard("")
@@ -408,8 +408,8 @@ async def test_who_is_covered_by_another_does_not_hear_adds() -> None:
     assert not await stand.on_call.may_rest()
 
 
-async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> None:
-    """One alone does not end the turn: at an easy pace each would be followed by a new one."""
+async def test_adds_that_come_faster_than_a_worker_falls_asleep_need_not_notify_it() -> None:
+    """One add does not end the turn: at a slow pace each would be followed by a new one."""
     stand = Stand(OUT)
     async with anyio.create_task_group() as group:
         stand.group = group
@@ -424,8 +424,8 @@ async def test_adds_that_come_faster_than_a_worker_rests_need_not_tell_it() -> N
     assert ([], [(True, False)]) == (easy, stand.ear.left)
 
 
-async def test_who_was_on_call_hands_over_when_it_has_no_room_although_adds_are_silent_by_then() -> None:
-    """It is in charge until it rests again; who never was has nothing to hand over."""
+async def test_a_worker_that_was_on_call_hands_over_when_it_has_no_room_although_adds_are_silent() -> None:
+    """It is in charge until it sleeps again. A worker that never was on call has nothing to hand over."""
     stand, covered = Stand(OUT), Stand(COVERED)
     async with anyio.create_task_group() as group:
         for one in (stand, covered):
@@ -439,8 +439,8 @@ async def test_who_was_on_call_hands_over_when_it_has_no_room_although_adds_are_
     assert ([(True, False), (False, True)], []) == (stand.ear.left, covered.ear.left)
 
 
-async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_it_asked() -> None:
-    """Others may have found since that one can look for all again: this one. Who has no room hears on for its kind."""
+async def test_a_stopping_worker_hands_over_although_workers_were_of_several_kinds_when_it_asked() -> None:
+    """Others may rely on this worker again since then. A worker without room stays notified for its kind."""
     stand = Stand(OnCallStatus(is_mine=True, adds_settled=True, is_mixed=True))
     async with anyio.create_task_group() as group:
         stand.group = group
@@ -456,8 +456,8 @@ async def test_who_stops_hands_over_although_workers_were_of_several_kinds_when_
 
 
 @pytest.mark.parametrize("post", [OUT, COVERED])
-async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: OnCallStatus) -> None:
-    """The one that was on call has left meanwhile; whether this one is by now is not forgotten."""
+async def test_a_message_that_arrives_while_a_worker_asks_counts_before_the_answer(post: OnCallStatus) -> None:
+    """The on-call worker has left meanwhile. This worker may be on call by now, which must not be forgotten."""
     stand = Stand(post, COVERED)
     ask = stand.ear.go_on_call
     asked: list[bool] = []
@@ -477,7 +477,7 @@ async def test_what_is_heard_while_a_worker_asks_comes_before_the_answer(post: O
 
 
 async def test_a_connection_that_did_not_answer_is_dropped() -> None:
-    """It may be on call by now, and nobody would know: the server ends that with the connection."""
+    """It may be on call, unknown to the worker. The server releases that lock with the connection."""
     stand = Stand()
 
     async def fail(*, was_mine: bool) -> OnCallStatus:
@@ -489,8 +489,8 @@ async def test_a_connection_that_did_not_answer_is_dropped() -> None:
     assert stand.ear.is_dropped
 
 
-async def test_the_first_worker_of_another_kind_tells_all() -> None:
-    """The others believe that one of them can look for all."""
+async def test_the_first_worker_of_another_kind_notifies_all() -> None:
+    """The others rely on one of them to fetch for all."""
     stand = Stand(MIXED)
     async with anyio.create_task_group() as group:
         stand.group = group
@@ -501,10 +501,10 @@ async def test_the_first_worker_of_another_kind_tells_all() -> None:
 
 
 @pytest.mark.parametrize("stops", ["before it is written", "afterwards"])
-async def test_a_retry_starts_at_its_time_although_the_worker_that_knew_of_it_has_gone(
+async def test_a_retry_starts_at_its_time_although_the_worker_that_knew_it_has_stopped(
     client: Client, make_worker: MakeWorker, seen: Seen, schema: str, dsn: str, stops: str
 ) -> None:
-    """The other one sleeps with an alarm that was set before: in a rolling deploy retries would wait for its poll."""
+    """The other one sleeps with an earlier alarm. In a rolling deploy retries would wait for its poll."""
     leave = asyncio.Event()
 
     @task(retry=[0.5])

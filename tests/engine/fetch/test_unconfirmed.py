@@ -23,13 +23,13 @@ async def nothing() -> None:
 
 
 async def claim(db: asyncpg.Connection, schema: str) -> None:
-    """What a fetch does that the server ends late."""
+    """Claim all jobs, as a fetch does that the server ends late."""
     claimed = f"locked_by = {WORKER}, lock_token = {TOKEN}, locked_at = now()"
     await db.execute(f"update {schema}._jobs set {claimed} where locked_by is null")
 
 
 @pytest.mark.parametrize("away_s", [0.0, 0.4])
-async def test_a_fetch_that_commits_after_the_first_look_is_found_by_the_next_one(
+async def test_a_fetch_that_commits_after_the_first_try_is_found_by_the_next_one(
     dsn: str,
     schema: str,
     client: Client,
@@ -38,7 +38,7 @@ async def test_a_fetch_that_commits_after_the_first_look_is_found_by_the_next_on
     monkeypatch: pytest.MonkeyPatch,
     away_s: float,
 ) -> None:
-    """However long the server was away before that first look."""
+    """The server may have been unreachable for long before the first try."""
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.3)
     added = await client.add_job(nothing)
@@ -75,7 +75,7 @@ async def test_a_token_is_forgotten_after_a_while(
 
 
 @pytest.mark.parametrize("table", ["_jobs", "_batches"])
-async def test_claims_that_somebody_holds_are_not_forgotten(
+async def test_claims_that_are_locked_are_not_forgotten(
     dsn: str,
     schema: str,
     client: Client,
@@ -84,7 +84,7 @@ async def test_claims_that_somebody_holds_are_not_forgotten(
     seen: Seen,
     table: str,
 ) -> None:
-    """However long a transaction keeps a row of them, or of their batch: nobody else would ever return them."""
+    """A transaction may lock a row of them, or of their batch, for long. No other worker would return them."""
     monkeypatch.setattr(unconfirmed, "AGAIN_S", 0.0)
     monkeypatch.setattr(unconfirmed, "FORGET_S", 0.0)
     monkeypatch.setattr(claims, "BATCH_FROM", 1)

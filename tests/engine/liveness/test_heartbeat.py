@@ -1,4 +1,4 @@
-"""The heartbeat: a worker is alive whatever its handlers do to the event loop, and learns when others think not."""
+"""The heartbeat: a worker lives on although handlers block the event loop. It detects when it was declared dead."""
 
 import asyncio
 import threading
@@ -68,10 +68,10 @@ async def test_the_heart_beats_while_a_handler_blocks_the_event_loop(
     assert seen[0] < seen[1]
 
 
-async def test_a_worker_whose_row_is_gone_registers_anew_and_goes_on(
+async def test_a_worker_whose_row_is_gone_registers_again_and_continues(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It was stalled for too long, and others have taken its jobs over."""
+    """It was stalled for too long, and others have taken over its jobs."""
     async with make_worker(nothing, lease=1).start():
         await db.execute(f"delete from {schema}._workers")
         await seen.wait_for(WorkerLost)
@@ -85,7 +85,7 @@ async def test_a_worker_whose_row_is_gone_registers_anew_and_goes_on(
 
 
 async def test_a_late_answer_about_an_old_id_does_not_end_the_new_one(make_worker: MakeWorker, seen: Seen) -> None:
-    """A beat may have been under way when the worker registered anew."""
+    """A beat under the old id may still be in flight when the worker registers again."""
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         own_id = seen.of(WorkerStarted)[0].worker_id
@@ -103,7 +103,7 @@ async def test_a_worker_whose_row_is_gone_cancels_its_jobs_and_returns_what_it_s
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Others may run them already; those that nobody has taken over must not wait for a thorough rescue."""
+    """Others may run them already. Claims that nobody took over must not wait for a thorough rescue."""
     # Which any round of its own might be, at this very moment.
     monkeypatch.setattr(rounds, "FIRST_WITHIN", 10**6)
     monkeypatch.setattr(rounds, "THOROUGH_EVERY", 10**9)
@@ -155,7 +155,7 @@ async def test_a_worker_whose_row_is_gone_returns_what_it_had_not_started(
     ]
 
 
-async def test_claims_that_arrive_after_the_worker_was_declared_dead_go_back(
+async def test_claims_that_arrive_after_the_worker_was_declared_dead_are_returned(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -163,7 +163,7 @@ async def test_claims_that_arrive_after_the_worker_was_declared_dead_go_back(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They were taken under the old id: whoever runs them now would settle nothing."""
+    """They belong to the old id: the worker could not settle them."""
 
     async def lose_the_row(claims: list[Claim]) -> None:
         if claims and not seen.of(WorkerLost):
@@ -209,10 +209,10 @@ async def test_a_handler_that_was_cancelled_with_its_claim_is_not_cancelled_agai
     assert ["cleaned up"] == ends
 
 
-async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
+async def test_a_worker_that_stops_while_it_registers_again_leaves_no_row(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check after this test sees it."""
+    """A check after this test finds rows."""
     real, calls = HeartbeatConnection.register, []
     answer = threading.Event()
 
@@ -237,7 +237,7 @@ async def test_a_worker_that_stops_while_it_registers_anew_leaves_no_row(
 async def test_a_worker_whose_connection_is_lost_as_it_leaves_is_removed_by_another_try(
     dsn: str, schema: str, seen: Seen, db: asyncpg.Connection, when: Any
 ) -> None:
-    """Else the others would list it, and be told of its death, for the length of a lease."""
+    """Otherwise the others would list the worker, and report its death, for the length of a lease."""
     async with link_to(dsn) as link:
         async with Worker(link.dsn, [nothing], schema=schema, observers=[seen]).start():
             link.cut_at_statement("fetch", when, f"delete from {schema}._workers")
@@ -247,10 +247,10 @@ async def test_a_worker_whose_connection_is_lost_as_it_leaves_is_removed_by_anot
     assert [] == seen.of(MaintenanceFailed)
 
 
-async def test_a_worker_that_comes_back_learns_its_tasks_anew(
+async def test_a_worker_that_comes_back_asks_for_the_numbers_of_its_tasks_again(
     make_worker: MakeWorker, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """While nobody knew of it, the names of its tasks may have been collected: they have other numbers now."""
+    """While it had no row, the names of its tasks may have been removed and stored again under other numbers."""
     async with make_worker(nothing, lease=1).start():
         before = await db.fetchval(f"select id from {schema}._tasks")
         await db.execute(f"delete from {schema}._workers; delete from {schema}._tasks")
@@ -283,10 +283,10 @@ async def test_a_heartbeat_whose_connection_is_ended_beats_again(
     assert [] == seen.of(WorkerLost)
 
 
-async def test_a_heartbeat_that_cannot_be_written_is_told_with_the_time_since_the_last_one(
+async def test_a_heartbeat_that_cannot_be_written_is_reported_with_the_time_since_the_last_one(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """When it comes near the lease, somebody should know."""
+    """Operators must notice when that time approaches the lease."""
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], lease=1).start():
         link.refuse("heartbeat")
         failed = await seen.wait_for(HeartbeatFailed, 2)
@@ -319,7 +319,7 @@ async def test_the_heart_stops_although_all_threads_of_the_loop_are_taken(make_w
 
 
 async def test_a_short_outage_of_the_heartbeat_costs_no_job(dsn: str, schema: str, client: Client, seen: Seen) -> None:
-    """Shorter than the lease: nobody has declared the worker dead, so nothing was lost."""
+    """It is shorter than the lease, so no worker was declared dead, and nothing was lost."""
     leave = asyncio.Event()
 
     @task
@@ -337,10 +337,10 @@ async def test_a_short_outage_of_the_heartbeat_costs_no_job(dsn: str, schema: st
     assert (JobState.ACTIVE, []) == (state, seen.of(WorkerLost))
 
 
-async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
+async def test_a_lease_counts_from_when_the_beat_was_sent(
     make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's clock for it began before the answer came, which may have been on its way for long."""
+    """The server's clock for it starts before the answer arrives, which may take long."""
     beat, prove = HeartbeatConnection.beat, Lease.prove
     sent: list[float] = []
     proven: list[float] = []
@@ -365,10 +365,10 @@ async def test_a_lease_counts_from_when_the_sign_of_life_was_sent(
     assert proven[1] <= sent[1]
 
 
-async def test_a_worker_whose_heart_fails_cancels_its_jobs_and_ends(
+async def test_a_worker_whose_heartbeat_fails_cancels_its_jobs_and_ends(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the error is, that nobody has thought of: others will take over, so nothing may run on here."""
+    """The cause may be any unexpected error. Others will take over, so no job may continue here."""
 
     @task
     async def hang() -> None:

@@ -1,4 +1,4 @@
-"""How a worker stands with the others: the table of states, and what ends each of them."""
+"""The state of a worker's lease: the table of transitions, and the events that end each state."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ LEASE_ENDS = "its lease is about to end"
 
 
 class Worker:
-    """A standing, and what it has said."""
+    """A lease state, with the doubts and reasons that it reported."""
 
     def __init__(self, lease_s: float = 3600.0) -> None:
         self.lease = Lease(lease_s)
@@ -44,7 +44,7 @@ EVENTS: dict[str, Callable[[LeaseState], object]] = {
     "the row is gone": lambda it: it.lost(),
     "the worker stops": lambda it: it.leave(),
 }
-# What happens, and what that makes of each of the states above.
+# Each event, and the state to which it leads from each of the states above.
 TABLE: dict[str, tuple[State, ...]] = {
     "proven with the lock": ("locked",) * 5,
     "proven without it": ("leased",) * 5,
@@ -58,8 +58,8 @@ TABLE: dict[str, tuple[State, ...]] = {
 
 @pytest.mark.parametrize("event", TABLE)
 @pytest.mark.parametrize("before", STATES)
-async def test_what_happens_leads_to_the_state_of_the_table(before: State, event: str) -> None:
-    """A worker that counts on a lock that others know to be free, or the other way round, runs jobs beside them."""
+async def test_each_event_leads_to_the_state_of_the_table(before: State, event: str) -> None:
+    """A worker whose state differs from the others' view of its lock would run jobs that others run too."""
     worker = Worker()
     worker.bring(before)
     EVENTS[event](worker.standing)
@@ -70,7 +70,7 @@ async def test_what_happens_leads_to_the_state_of_the_table(before: State, event
 
 @pytest.mark.parametrize("state", STATES)
 async def test_the_lease_is_held_in_three_states(state: State) -> None:
-    """In the others no job may start."""
+    """In the other states no job may start."""
     worker = Worker()
     worker.bring(state)
 
@@ -80,7 +80,7 @@ async def test_the_lease_is_held_in_three_states(state: State) -> None:
 
 @pytest.mark.parametrize("state", ["locked", "leased", "doubted"])
 async def test_a_worker_whose_lease_is_about_to_end_is_given_up(state: State) -> None:
-    """Whatever it holds: the server's clock says that others may take over."""
+    """It gives up in each state, since by the server's clock others may take over."""
     worker = Worker(lease_s=0.0)
     worker.bring(state)
     await wait_until(lambda: worker.standing.state == "given up", description="the end of the lease")
@@ -100,7 +100,7 @@ async def test_a_doubt_is_over_after_half_of_the_grace(monkeypatch: pytest.Monke
     assert (1, [LOST_LOCK], False) == (len(worker.doubts), worker.reasons, worker.lease.is_held)
 
 
-async def test_a_doubt_goes_on_while_no_server_is_there() -> None:
+async def test_a_doubt_continues_while_no_server_is_there() -> None:
     """Nobody can take over then."""
     worker = Worker()
     worker.bring("doubted")
@@ -124,8 +124,8 @@ async def test_a_lock_that_is_in_hand_again_ends_the_doubt_and_leaves_the_lease_
     assert [LEASE_ENDS] == worker.reasons
 
 
-async def test_what_was_left_is_not_given_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its timers would end the lease of the worker's next life."""
+async def test_a_state_that_was_left_does_not_give_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its timers would end the lease of the worker's next registration."""
     monkeypatch.setattr(lease_state, "HALF_GRACE_S", 0.0)
     worker = Worker(lease_s=0.0)
     worker.bring("doubted")
@@ -137,8 +137,8 @@ async def test_what_was_left_is_not_given_up_later(monkeypatch: pytest.MonkeyPat
     assert ("nobody", []) == (worker.standing.state, worker.reasons)
 
 
-async def test_a_sign_of_life_says_whether_the_worker_had_lost_its_lease() -> None:
-    """Then its jobs may start again."""
+async def test_a_beat_reports_whether_the_worker_had_lost_its_lease() -> None:
+    """Its jobs may then start again."""
     worker = Worker()
     said = [worker.standing.proven(now_s(), holds=holds) for holds in (True, False)]
     worker.standing.lost()

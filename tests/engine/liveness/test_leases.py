@@ -88,7 +88,7 @@ def other() -> Seen:
 
 @pytest.fixture
 async def old_server(db: asyncpg.Connection, schema: str) -> None:
-    """For the locks of this schema the server has been up for long: a free one counts at once."""
+    """For the locks of this schema the server has been up for long, so a free one counts at once."""
     await be_up_for_long(db, schema)
 
 
@@ -112,7 +112,7 @@ def cut_off(link: Link) -> None:
 
 
 async def row_of(db: asyncpg.Connection, schema: str) -> asyncpg.Record:
-    """The row of the worker that was the first to come."""
+    """The row of the first worker."""
     row = await db.fetchrow(f"select locks, doubted_at, last_seen from {schema}._workers order by id limit 1")
     assert row is not None
     return row
@@ -142,10 +142,10 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
     db: asyncpg.Connection,
     is_named: bool,
 ) -> None:
-    """The server frees the lock of a process that has died; the others see it, and wait for a second.
+    """The server releases the lock of a dead process. The other workers notice that, and wait for a second.
 
-    The attempt counts only if a beat has named the job. With this lease no beat comes by itself, once the row says that
-    the lock counts; but a worker that listens beats when its LISTEN connection is open, and when it is asked.
+    The attempt counts only if a beat has named the job. With this lease no beat is due by itself, once the row says
+    that the lock counts. But a worker that listens beats when its LISTEN connection is open, and on request.
     """
     workers = f"{schema}._workers"
     async with process(dsn, schema, lease=3600, listen=is_named) as victim:
@@ -182,7 +182,7 @@ async def test_the_job_of_a_killed_process_runs_again_although_its_lease_is_not_
 async def test_a_job_that_kills_its_worker_each_time_is_discarded(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """It must not go round for ever, and take the whole fleet along. After its first death it is named first."""
+    """It must not be retried for ever, and kill the whole fleet. After its first death it is named before it starts."""
     added = await client.add_job("hold", {"how": "kill"}, max_attempts=2)
     async with make_worker(lease=30).start():
         for death in (1, 2, 3):
@@ -198,7 +198,7 @@ async def test_a_job_that_kills_its_worker_each_time_is_discarded(
 async def test_a_stalled_process_notices_and_settles_nothing_that_it_no_longer_holds(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """A laptop that slept, a machine that swapped: its job has long been done by somebody else."""
+    """A machine that slept or swapped is like this: another worker has long run its job."""
     done: list[str] = []
 
     @task
@@ -227,7 +227,7 @@ async def test_a_stalled_process_notices_and_settles_nothing_that_it_no_longer_h
 async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_rescue(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """Its LISTEN connection has ended too: the message about the job is all that it finds there when it goes on."""
+    """Its LISTEN connection has ended too. After the pause it finds only the notification of the job."""
     done: list[str] = []
 
     @task
@@ -255,7 +255,7 @@ async def test_a_job_handed_to_a_stalled_process_does_not_start_there_after_its_
 async def test_claims_in_the_buffer_of_a_stopped_process_do_not_start_there_after_its_rescue(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """It goes on with its event loop, before its heartbeat can notice that the connection of its lock has ended."""
+    """The event loop continues before the heartbeat can notice that its connection has ended."""
 
     @task
     async def hold(how: str) -> None:
@@ -286,7 +286,7 @@ async def test_claims_in_the_buffer_of_a_stopped_process_do_not_start_there_afte
 async def test_claims_in_the_buffer_of_a_stopped_process_start_there_if_nobody_took_over(
     dsn: str, schema: str, client: Client, db: asyncpg.Connection
 ) -> None:
-    """The answer to its next beat shows that the worker is alive; no run is lost, and each job runs once."""
+    """The answer to its next beat shows that it is alive. No run is lost, and each job runs once."""
     ways = [*["end"] * 200, "stop", *["end"] * 200]
     jobs = [job.id for job in await client.add_jobs([lease_program.hold.job(how) for how in ways])]
     async with process(dsn, schema) as stopped:
@@ -303,10 +303,10 @@ async def test_claims_in_the_buffer_of_a_stopped_process_start_there_if_nobody_t
     assert not {"event JobLost", "event JobInterrupted", "event WorkerLost"} & {*stopped.lines}
 
 
-async def test_a_doubt_from_before_the_server_returned_does_not_hurry_the_looks(
+async def test_a_doubt_from_before_the_server_returned_does_not_hurry_the_checks(
     schema: str, make_worker: MakeWorker, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its grace is over, but nobody is dead so soon after the return: another look at once finds the same."""
+    """Its grace is over, but so soon after the return nobody is dead. An immediate check would find the same."""
     looks, watch = list[float](), HeartbeatConnection.watch
 
     async def note(line: HeartbeatConnection, worker_id: int) -> Any:
@@ -354,7 +354,7 @@ async def test_a_worker_that_is_cut_off_cancels_its_jobs_before_another_one_runs
 async def test_a_worker_that_lost_every_connection_and_comes_back_at_once_keeps_its_jobs(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, other: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """A restarted pooler, a failed-over address, an impatient administrator."""
+    """A pooler was restarted, an address failed over, or an administrator ended the connections."""
     async with make_worker(held.task, observers=[other]).start():
         added = await client.add_job("hold")
         await other.wait_for(JobStarted)
@@ -377,10 +377,10 @@ async def test_a_worker_that_lost_every_connection_and_comes_back_at_once_keeps_
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_a_worker_that_lost_the_connection_of_its_lock_only_says_over_another_that_it_lives(
+async def test_a_worker_that_lost_the_connection_of_its_lock_beats_over_another_one(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """From then on only its lease counts; with its connection the lock comes back."""
+    """Then only its lease counts. The lock counts again with its connection."""
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen]).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)
@@ -398,7 +398,7 @@ async def test_a_worker_that_lost_the_connection_of_its_lock_only_says_over_anot
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_says_that_no_lock_counts(
+async def test_a_connection_that_does_not_answer_is_closed_only_when_the_row_says_that_no_lock_counts(
     dsn: str,
     schema: str,
     client: Client,
@@ -408,7 +408,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
     db: asyncpg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half open: ended from here, the server would free the lock, and who knows whether another connection works."""
+    """The server frees the lock when the half-open connection ends, and another connection may not work either."""
     steps: list[str] = []
     drop, stand_in_beat = HeartbeatConnection.drop, fallback_heartbeat.beat
 
@@ -448,7 +448,7 @@ async def test_a_connection_that_does_not_answer_is_given_up_only_when_the_row_s
 async def test_a_worker_that_is_asked_whether_it_lives_answers_over_another_connection_if_its_own_is_half_open(
     dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """The server has ended that connection and freed the lock, and nobody has told this end of it."""
+    """The server ended the connection and freed the lock, but the worker was not notified."""
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen]).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)
@@ -464,10 +464,10 @@ async def test_a_worker_that_is_asked_whether_it_lives_answers_over_another_conn
     assert ([], []) == (seen.of(LeaseInDoubt), held.alone.overlaps)
 
 
-async def test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is_over(
+async def test_a_worker_that_reaches_no_server_cancels_its_jobs_before_its_lease_is_over(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, other: Seen, held: Held
 ) -> None:
-    """All is silent, nothing is refused: the server holds the lock for a worker that may be long gone."""
+    """No connection is refused, but none answers: the server keeps the lock of a worker that may be dead."""
     async with (
         link_to(dsn) as link,
         Worker(link.dsn, [held.task], schema=schema, observers=[other], lease=3).start(),
@@ -489,7 +489,7 @@ async def test_a_worker_that_reaches_nobody_cancels_its_jobs_before_its_lease_is
 
 
 @pytest.mark.parametrize("spared", ["fetch", ""])
-async def test_where_no_more_connections_are_to_be_had_a_worker_lives_by_those_that_it_has(
+async def test_a_worker_lives_by_its_open_connections_when_no_more_are_available(
     dsn: str, seen: Seen, other: Seen, held: Held, spared: str
 ) -> None:
     """Others have theirs, and could rescue: without any it has to cancel its jobs."""
@@ -529,10 +529,10 @@ async def test_where_no_more_connections_are_to_be_had_a_worker_lives_by_those_t
 async def test_a_server_that_is_killed_in_the_middle_of_jobs_costs_none_and_doubles_none(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can rescue while there is no server, and when it is back all locks are free: the leases decide.
+    """Without a server nobody can rescue. When it is back all locks are free, so the leases decide.
 
-    A refused beat counts for half a grace. On a busy machine the next one can take longer, and the worker is right to
-    give up; so here it counts for longer, and the server is away for longer than that.
+    A refused beat counts for half a grace. On a busy machine the next beat may take longer, and the worker rightly
+    gives up. So the test extends half a grace, and the server is down for longer than that.
     """
     monkeypatch.setattr(lease_state, "HALF_GRACE_S", 3.0)
     monkeypatch.setattr("tempfile.tempdir", roomy_folder())
@@ -562,10 +562,10 @@ async def test_a_server_that_is_killed_in_the_middle_of_jobs_costs_none_and_doub
     assert sorted(["start", "end"] * 3) == sorted(line.partition(" ")[0] for line in held.alone.log)
 
 
-async def test_a_crash_of_one_backend_frees_all_locks_and_nobody_is_taken_for_dead(
+async def test_a_crash_of_one_backend_frees_all_locks_and_no_worker_is_declared_dead(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The postmaster lives on, so that its start says nothing; but its unlogged tables are empty."""
+    """The postmaster keeps its start time, but its unlogged tables are empty."""
     monkeypatch.setattr("tempfile.tempdir", roomy_folder())
     server = await run_sync(start)
     seen, other = Seen(), Seen()
@@ -615,7 +615,7 @@ async def _reconnect(dsn: str) -> asyncpg.Connection:
 # Jobs that may not have begun
 
 
-async def test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_runs(
+async def test_a_job_that_may_have_run_with_a_dead_worker_is_named_before_it_runs(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """It lost no attempt with its worker; should this one die too, it is known who it was."""
@@ -633,10 +633,10 @@ async def test_a_job_of_which_nobody_knows_whether_it_ran_is_named_before_it_run
     assert [[f"{added.id}/1"]] == named
 
 
-async def test_a_job_that_waits_to_be_named_goes_back_when_the_worker_stops(
+async def test_a_job_that_waits_to_be_named_is_returned_when_the_worker_stops(
     dsn: str, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """As other jobs do that have not begun."""
+    """Jobs that did not start are returned."""
 
     @task
     async def never() -> None:
@@ -660,7 +660,7 @@ async def _is_claimed(client: Client, job_id: int) -> bool:
 async def test_a_worker_whose_claims_were_taken_by_hand_cancels_its_jobs_at_once(
     client: Client, make_worker: MakeWorker, seen: Seen, held: Held
 ) -> None:
-    """Somebody thought that it was gone; its jobs run elsewhere from now on."""
+    """An administrator declared it dead, and its jobs run elsewhere from now on."""
     async with make_worker(held.task, lease=3600).start():
         added = await client.add_job("hold")
         await seen.wait_for(JobStarted)

@@ -52,8 +52,8 @@ class Blocker:
         self.leave = threading.Event()
         self.runs = 0
 
-    def stand_here(self) -> None:
-        """The line that a stack has to show."""
+    def block_here(self) -> None:
+        """Block the thread; stacks must show this line."""
         assert self.leave.wait(LIMIT_S)
 
     @property
@@ -63,7 +63,7 @@ class Blocker:
         @task
         async def block() -> None:
             self.runs += 1
-            self.stand_here()
+            self.block_here()
 
         return block
 
@@ -77,7 +77,7 @@ def blocker() -> Iterator[Blocker]:
 
 
 def ask_to_stop(worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
-    """Ask a worker of another loop to stop; no coroutine of it is left behind if that loop is just ending, or has."""
+    """Ask a worker of another loop to stop; no coroutine remains even if that loop is ending, or has ended."""
 
     def ask() -> None:
         if worker._stop is not None:
@@ -110,7 +110,7 @@ async def elsewhere(worker: Worker, *, on_uvloop: bool = False) -> AsyncIterator
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture, words: str) -> list[logging.LogRecord]:
-    """The records whose message holds these words."""
+    """The records whose message contains these words."""
     return [record for record in caplog.records if words in record.getMessage()]
 
 
@@ -130,7 +130,7 @@ async def last_error(client: Client, job_id: int, *, beginning: str) -> str:
 async def test_a_handler_that_blocks_the_loop_is_named_at_once_in_the_log_and_in_its_job(
     client: Client, make_worker: MakeWorker, seen: Seen, blocker: Blocker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While it still blocks: a loop that never comes back must be named too."""
+    """It is named while it still blocks, since the loop may never return."""
     async with elsewhere(make_worker(blocker.task, blocked_after=SOON)):
         added = await client.add_job("block")
         error = await last_error(client, added.id, beginning="LoopBlocked: ")
@@ -147,7 +147,7 @@ async def test_a_handler_that_blocks_the_loop_is_named_at_once_in_the_log_and_in
     assert ("LoopBlocked", added.id, "block") == tuple(
         vars(record)[name] for name in ("asyncq_event", "job_id", "task")
     )
-    assert [True] * 3 == ["in stand_here" in text for text in (error, record.getMessage(), told.stack)]
+    assert [True] * 3 == ["in block_here" in text for text in (error, record.getMessage(), told.stack)]
     assert "isolation.py" not in told.stack
 
 
@@ -161,7 +161,7 @@ async def test_a_handler_that_blocks_for_longer_than_the_lease_keeps_it_and_runs
     schema: str,
     on_uvloop: bool,
 ) -> None:
-    """The heart beats in a thread of its own, on a connection whose lock the others see: nobody takes over."""
+    """The heartbeat has its own thread and connection, whose lock the others see. So nobody takes over."""
     await be_up_for_long(db, schema)
     other = Seen()
     async with elsewhere(make_worker(blocker.task, lease=1, blocked_after=SOON), on_uvloop=on_uvloop):
@@ -180,7 +180,7 @@ async def test_a_handler_that_blocks_for_longer_than_the_lease_keeps_it_and_runs
     assert (True, True, None) == tuple(row or ())
     assert ([], [], []) == (seen.of(JobsRescued), seen.of(LeaseInDoubt), seen.of(WorkerLost))
     assert (1, [added.id], [added.id]) == (blocker.runs, seen.ids(JobCompleted), [event.job_id for event in told])
-    assert "in stand_here" in told[0].stack
+    assert "in block_here" in told[0].stack
 
 
 async def test_a_task_that_a_handler_started_blocks_in_its_name(
@@ -191,7 +191,7 @@ async def test_a_task_that_a_handler_started_blocks_in_its_name(
     @task
     async def start_another() -> None:
         async def inner() -> None:
-            blocker.stand_here()
+            blocker.block_here()
 
         await asyncio.get_running_loop().create_task(inner())
 
@@ -212,7 +212,7 @@ async def test_other_code_that_blocks_the_loop_is_shown_without_a_job(
 
     def block_at_the_start(event: object) -> None:
         if isinstance(event, WorkerStarted):
-            asyncio.get_running_loop().call_soon(blocker.stand_here)
+            asyncio.get_running_loop().call_soon(blocker.block_here)
 
     async with elsewhere(make_worker(blocked_after=SOON, observers=[block_at_the_start])):
         await wait_until(lambda: bool(warnings_of(caplog, "has not answered")), description="the warning")
@@ -220,14 +220,14 @@ async def test_other_code_that_blocks_the_loop_is_shown_without_a_job(
         told = await seen.wait_for(LoopBlocked)
 
     assert (None, None) == (told.job_id, told.task)
-    assert "in stand_here" in told.stack
+    assert "in block_here" in told.stack
     assert "code that is not one of its handlers" in warnings_of(caplog, "has not answered")[0].getMessage()
 
 
-async def test_of_two_workers_in_one_loop_the_one_whose_handler_blocks_tells(
+async def test_of_two_workers_in_one_loop_only_the_one_whose_handler_blocks_reports(
     dsn: str, schema: str, client: Client, blocker: Blocker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other one is innocent, and one report is enough."""
+    """The other worker has no fault, and one report is enough."""
     first, second = Seen(), Seen()
     innocent = Worker(dsn, [unused], schema=schema, observers=[first], blocked_after=SOON, poll=60)
     guilty = Worker(dsn, [blocker.task], schema=schema, observers=[second], blocked_after=SOON, poll=60)
@@ -255,7 +255,7 @@ async def test_of_two_workers_in_one_loop_the_one_whose_handler_blocks_tells(
     assert 1 == len(warnings_of(caplog, "has not answered"))
 
 
-async def test_a_loop_that_is_blocked_while_the_worker_stops_is_told_of_and_the_stop_goes_on(
+async def test_a_loop_that_is_blocked_while_the_worker_stops_is_reported_and_the_stop_continues(
     client: Client, make_worker: MakeWorker, seen: Seen, blocker: Blocker
 ) -> None:
     """The grace period has passed when the loop answers; the job has ended, and is settled."""
@@ -265,7 +265,7 @@ async def test_a_loop_that_is_blocked_while_the_worker_stops_is_told_of_and_the_
         try:
             await asyncio.Event().wait()
         finally:
-            blocker.stand_here()
+            blocker.block_here()
 
     worker = make_worker(block_at_the_end, blocked_after=SOON, grace=0)
     async with elsewhere(worker):
@@ -285,14 +285,14 @@ async def test_a_loop_that_is_blocked_while_the_worker_stops_is_told_of_and_the_
     assert (1, JobState.AVAILABLE, 0) == (len(seen.of(GraceExceeded)), job.state, job.attempts)
 
 
-async def test_a_job_that_fails_after_it_blocked_says_why_it_failed(
+async def test_a_job_that_fails_after_it_blocked_has_the_error_of_its_run(
     client: Client, make_worker: MakeWorker, seen: Seen, blocker: Blocker
 ) -> None:
-    """The note is worth less than the error of the run."""
+    """The note is less important than the error of the run."""
 
     @task
     async def block_and_fail() -> None:
-        blocker.stand_here()
+        blocker.block_here()
         raise LookupError("gone")
 
     async with elsewhere(make_worker(block_and_fail, blocked_after=SOON)):
@@ -308,7 +308,7 @@ async def test_a_job_that_fails_after_it_blocked_says_why_it_failed(
 async def test_without_the_option_nothing_is_watched(
     client: Client, make_worker: MakeWorker, seen: Seen, blocker: Blocker
 ) -> None:
-    """For those who watch their loops themselves."""
+    """The option is for programs that watch their loops themselves."""
     async with elsewhere(make_worker(blocker.task, blocked_after=None)):
         added = await client.add_job("block")
         await wait_until(lambda: blocker.runs == 1, description="the handler")
@@ -339,8 +339,8 @@ async def test_a_loop_that_is_busy_with_short_steps_is_not_blocked(
     assert (1, []) == (len(seen.of(JobCompleted)), seen.of(LoopBlocked))
 
 
-async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, client: Client) -> None:
-    """Neither of its threads ran: the loop has not answered, and no handler is to blame."""
+async def test_a_process_that_was_stopped_reports_no_handler(dsn: str, schema: str, client: Client) -> None:
+    """Both of its threads were paused, so no handler caused the delay."""
     words = ["-m", "tests.support.watchdog_program", dsn, schema, str(SOON)]
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
     try:
@@ -366,7 +366,7 @@ async def test_a_process_that_was_stopped_accuses_nobody(dsn: str, schema: str, 
 
 
 async def _until_started(said: asyncio.StreamReader) -> bytes:
-    """What a process says until a job has started."""
+    """Read the output of a process until a job has started."""
     lines: list[bytes] = []
     while not lines or b"started" not in lines[-1]:
         lines.append(await said.readline())
@@ -374,8 +374,8 @@ async def _until_started(said: asyncio.StreamReader) -> bytes:
     return b"".join(lines)
 
 
-async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: MakeWorker) -> None:
-    """The same, forced: the loop did not answer, and this thread did not ask in time either."""
+async def test_a_check_that_is_late_itself_reports_no_handler(make_worker: MakeWorker) -> None:
+    """The loop did not answer, but the watching thread was not running either."""
     async with make_worker(blocked_after=SOON).start() as worker:
         assert worker._running is not None
         run = worker._running
@@ -394,8 +394,8 @@ async def test_a_look_that_comes_too_late_itself_accuses_nobody(make_worker: Mak
     assert [False, True] == blocks
 
 
-async def test_a_loop_that_waits_is_not_blocked_by_anybody() -> None:
-    """On a busy machine it may get no turn for a while."""
+async def test_a_loop_that_waits_is_not_reported_as_blocked() -> None:
+    """On a busy machine the loop may get no turn for a while."""
     ident = threading.get_ident()
     while not await run_sync(stacks.is_in_loop, ident):
         pass
@@ -406,7 +406,7 @@ async def test_a_loop_that_waits_is_not_blocked_by_anybody() -> None:
 async def test_a_note_that_cannot_be_written_costs_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, blocker: Blocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a courtesy; the beats matter more."""
+    """The note is optional, and the beats are more important."""
     tried = threading.Event()
 
     async def refuse(*_: object) -> None:

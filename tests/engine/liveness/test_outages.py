@@ -1,6 +1,6 @@
-"""What a worker does on the database's worst days: it stays, every job runs, and none runs twice.
+"""A worker during outages of the database: it stays, every job runs, and none runs twice.
 
-In each test one handler outlasts the outage: it is not interrupted.
+In each test one handler lasts longer than the outage, and is not interrupted.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 async def load(server: Server) -> AsyncIterator[Load]:
-    """Jobs on that server; at the end the schema is gone."""
+    """Jobs on that server; the schema is dropped at the end."""
     made = Load(server.dsn)
     await made.install()
     yield made
@@ -77,7 +77,7 @@ def once_each(load: Load) -> bool:
 
 
 def alarms(seen: Seen) -> list[object]:
-    """What may not happen, whatever the database does."""
+    """The events that no outage may cause."""
     return [*seen.of(JobLost), *seen.of(JobsRescued), *seen.of(WorkerCrashed), *seen.of(LeaseInDoubt)]
 
 
@@ -101,10 +101,10 @@ async def test_all_connections_may_be_terminated_again_and_again_in_mid_load(
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["restart", "kill"])
-async def test_a_server_that_goes_and_comes_back_in_mid_load_costs_no_job_and_no_second_run(
+async def test_a_server_that_restarts_in_mid_load_costs_no_job_and_no_second_run(
     server: Server, load: Load, seen: Seen, crash: bool
 ) -> None:
-    """An upgrade of the server, or its crash: the worker keeps what it could not write, and goes on."""
+    """The server was upgraded, or crashed. The worker keeps unwritten results, and continues."""
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 3)
@@ -122,7 +122,7 @@ async def test_a_server_that_goes_and_comes_back_in_mid_load_costs_no_job_and_no
 async def test_an_outage_takes_one_line_of_the_log_for_each_part_and_one_at_its_end(
     server: Server, load: Load, seen: Seen, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There were up to 200; how often each part has failed is in the line at the end."""
+    """There were up to 200 lines once. The last line has the number of failures of each part."""
     caplog.set_level(logging.INFO, "asyncq")
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start():
@@ -165,14 +165,14 @@ async def test_after_the_servers_return_a_worker_listens_again_and_need_not_poll
 
 
 def test_no_part_of_a_worker_waits_longer_than_half_a_second_between_its_tries() -> None:
-    """Latency is to be back within a second of the server's return, however long it was away."""
+    """Latency must be normal within a second of the server's return, even after a long outage."""
     assert {0.5} == {part.SLOWEST_RETRY_S for part in (fetcher, completer, listener)}
 
 
-async def test_what_cannot_be_written_is_bounded(
+async def test_the_number_of_unwritten_results_is_bounded(
     server: Server, load: Load, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that went on while nothing can be written would pay in memory, and in second runs if it then dies."""
+    """A worker without a bound would fill its memory, and repeat all those jobs if it died."""
     monkeypatch.setattr(outbox, "FULL", 20)
     await load.add(range(JOBS))
     async with link_to(server.dsn) as link:
@@ -227,7 +227,7 @@ async def test_a_worker_outlasts_a_time_in_which_the_server_is_read_only(
 async def test_a_server_that_is_read_only_when_it_comes_back_interrupts_no_handler(
     server: Server, load: Load, seen: Seen
 ) -> None:
-    """All locks were freed by the restart, and no heartbeat can be written: no rescue can take over either."""
+    """The restart released all locks, and no beat can be written. But no rescue can take over either."""
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 3)
@@ -278,10 +278,13 @@ async def is_read_only(dsn: str) -> bool:
 
 
 @pytest.mark.parametrize("migrates", [False, True], ids=["registers", "migrates"])
-async def test_a_worker_that_starts_while_the_server_is_read_only_says_that_it_cannot_be_used(
+async def test_a_worker_that_starts_while_the_server_is_read_only_raises(
     server: Server, load: Load, seen: Seen, migrates: bool
 ) -> None:
-    """Whoever waits for the database at the start waits for that too; there is no transaction of a caller's."""
+    """A service that waits for its database at the start waits for this error too.
+
+    No transaction of a caller is affected.
+    """
     await load.install()
     worker = Worker(server.dsn, [nothing], schema=SCHEMA, observers=[seen], migrate=migrates)
     async with connected(server.dsn) as db, read_only(db):
@@ -292,10 +295,10 @@ async def test_a_worker_that_starts_while_the_server_is_read_only_says_that_it_c
     assert ("not_sent", "25006") == (caught.value.outcome, caught.value.sqlstate)
 
 
-async def test_a_worker_whose_server_came_back_as_a_standby_goes_on_when_that_is_promoted(
+async def test_a_worker_whose_server_came_back_as_a_standby_continues_when_that_is_promoted(
     server: Server, load: Load, seen: Seen
 ) -> None:
-    """A failover: for a while nothing can be written, nor LISTENed to."""
+    """After a failover the server neither accepts writes nor LISTEN for a while."""
     await load.add(range(JOBS))
     async with worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 3)
@@ -353,7 +356,7 @@ async def test_a_worker_that_finds_no_free_connection_waits_for_one(server: Serv
 async def test_serialization_failures_and_deadlocks_of_our_own_statements_are_survived(
     server: Server, load: Load, seen: Seen, code: str
 ) -> None:
-    """Whoever runs triggers or long transactions on our tables may bring them about: they are tried again."""
+    """Users' triggers and long transactions on our tables may cause them. The statements are retried."""
     await load.add(range(JOBS))
     async with connected(server.dsn) as db, worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 6)
@@ -385,7 +388,7 @@ async def test_serialization_failures_and_deadlocks_of_our_own_statements_are_su
 async def test_half_open_connections_are_given_up_and_replaced_in_mid_load(
     server: Server, load: Load, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A firewall forgot them: nothing comes, no error either."""
+    """A firewall dropped them silently: neither data nor an error arrives."""
     monkeypatch.setattr(listener, "PROBE_S", 0.2)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.2)
     monkeypatch.setattr(fetcher, "FETCH_DEADLINE_S", 0.5)
@@ -413,8 +416,8 @@ async def add_until_refused(client: Client) -> None:
         await client.add_job(nothing)
 
 
-async def test_a_client_says_that_nothing_was_added_while_the_server_is_away(server: Server, load: Load) -> None:
-    """And works again as soon as the server does."""
+async def test_a_client_reports_that_nothing_was_added_while_the_server_is_down(server: Server, load: Load) -> None:
+    """It works again as soon as the server does."""
     async with Client(server.dsn, schema=SCHEMA) as client:
         await client.add_job(nothing)
         await anyio.to_thread.run_sync(server.kill)
@@ -430,8 +433,8 @@ async def test_a_client_says_that_nothing_was_added_while_the_server_is_away(ser
     assert 2 == counted.available
 
 
-async def test_a_client_on_a_read_only_server_says_that_nothing_was_added(server: Server, load: Load) -> None:
-    """It is the server that cannot be used, not a transaction of the caller's."""
+async def test_a_client_on_a_read_only_server_reports_that_nothing_was_added(server: Server, load: Load) -> None:
+    """The server cannot be used, which is no fault of the caller's transaction."""
     async with Client(server.dsn, schema=SCHEMA) as client, connected(server.dsn) as db, read_only(db):
         with pytest.raises(StoreUnavailable) as caught:
             await add_until_refused(client)

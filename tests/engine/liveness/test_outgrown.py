@@ -47,7 +47,7 @@ async def outgrow(dsn: str, schema: str, monkeypatch: pytest.MonkeyPatch, text: 
 
 @asynccontextmanager
 async def outgrown(run: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a worker that is to end with the sentence before the block does."""
+    """Run a worker that must end with the error before the block does."""
 
     async def end() -> None:
         with pytest.raises(SchemaTooNew, match=SENTENCE):
@@ -58,10 +58,10 @@ async def outgrown(run: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         yield
 
 
-async def test_a_worker_that_is_outgrown_stops_and_gives_back_what_it_has_not_started(
+async def test_a_worker_that_is_outgrown_stops_and_returns_unstarted_claims(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, as it is told; what runs may finish within the grace period, and nothing loses an attempt."""
+    """It stops on the notification. Running handlers may finish within the grace period, and no attempt is lost."""
     fetch_ahead(monkeypatch, 10)
     first, *others = [(await client.add_job(wait)).id for _ in range(3)]
     async with outgrown(make_worker(wait, concurrency=1).run()):
@@ -77,20 +77,20 @@ async def test_a_worker_that_is_outgrown_stops_and_gives_back_what_it_has_not_st
     assert [(JobState.AVAILABLE, 0)] * 2 == [(job.state, job.attempts) for job in left]
 
 
-async def test_a_worker_that_hears_nothing_is_outgrown_by_its_next_beat(
+async def test_a_worker_without_notifications_finds_out_by_its_next_beat(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where connections are pooled nobody can be told."""
+    """Behind a transaction pooler a worker receives no notification."""
     async with outgrown(make_worker(wait, listen=False, lease=1).run()):
         await seen.wait_for(WorkerStarted)
         await outgrow(dsn, schema, monkeypatch)
         await seen.wait_for(WorkerStopped)
 
 
-async def test_a_worker_whose_beat_fails_on_the_new_schema_knows_why(
+async def test_a_worker_whose_beat_fails_on_the_new_schema_reports_why(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A breaking migration may take away what the beat itself writes."""
+    """A breaking migration may remove columns that the beat writes."""
     text = "-- breaking: needs 000099 of 7.0.0\nalter table asyncq._workers rename column stuck to hung"
     async with outgrown(make_worker(wait).run()):
         await seen.wait_for(ListenConnected)
@@ -100,10 +100,10 @@ async def test_a_worker_whose_beat_fails_on_the_new_schema_knows_why(
     assert ["stuck" in event.error for event in seen.of(HeartbeatFailed)[:1]] == [True]
 
 
-async def test_a_worker_that_was_forgotten_meanwhile_does_not_come_back(
+async def test_an_outgrown_worker_whose_row_is_gone_does_not_come_back(
     dsn: str, schema: str, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It asks before it registers anew."""
+    """The worker asks for the version of the schema before it registers again."""
     async with outgrown(make_worker(wait).run()):
         await seen.wait_for(ListenConnected)
         await outgrow(dsn, schema, monkeypatch, "-- breaking: needs 000099 of 7.0.0\ndelete from asyncq._workers")
@@ -115,7 +115,7 @@ async def test_a_worker_that_was_forgotten_meanwhile_does_not_come_back(
 async def test_a_run_until_nothing_is_runnable_ends_too(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may take hours, and nobody listens meanwhile."""
+    """It may take hours, and does not listen."""
     await client.add_job(wait)
     async with outgrown(make_worker(wait, lease=1).run_once()):
         await seen.wait_for(JobStarted)
@@ -125,7 +125,7 @@ async def test_a_run_until_nothing_is_runnable_ends_too(
 async def test_a_migration_that_breaks_nothing_stops_nobody(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Old and new run beside each other."""
+    """Old and new workers run side by side."""
     async with make_worker(wait, lease=1).start():
         await outgrow(dsn, schema, monkeypatch, "alter table asyncq._jobs add column later int")
         await client.add_job(wait)
@@ -156,7 +156,7 @@ async def test_a_worker_lives_on_while_a_migration_changes_the_table_that_it_ask
 
 
 def test_an_error_stops_a_worker_only_if_nothing_has_stopped_it_before() -> None:
-    """At a second request the grace period would end, and who asked the worker to stop expects no error."""
+    """A second request would end the grace period. A caller of stop() expects no error."""
     asked, failed = StopRequest(), StopRequest()
     asked.ask("stop() was called")
     asked.fail(SchemaTooNew("new"))
@@ -167,10 +167,10 @@ def test_an_error_stops_a_worker_only_if_nothing_has_stopped_it_before() -> None
     assert not asked._forced.is_set()
 
 
-async def test_workers_are_told_of_a_breaking_migration_and_of_no_other(
+async def test_workers_are_notified_of_a_breaking_migration_and_of_no_other(
     dsn: str, schema: str, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its own transaction: who looked before the commit would see nothing."""
+    """The notification is sent in the transaction of the migration, since workers see nothing before its commit."""
     heard: list[str] = []
     await db.add_listener(f"{schema}:cancel", lambda *said: heard.append(str(said[-1])))
     additive, breaking = migration("select 1"), migration(BREAKING, NEWEST + 2)

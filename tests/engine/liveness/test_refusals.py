@@ -1,4 +1,4 @@
-"""Heartbeats that the server refuses: an answer proves that the session lives, so handlers go on.
+"""Beats that the server refuses: an answer proves that the session lives, so handlers go on.
 
 Each handler here outlasts the refusals.
 """
@@ -95,7 +95,7 @@ async def test_a_refused_sign_of_life_is_neither_silence_nor_a_lost_lock(
     schema: str,
     code: str,
 ) -> None:
-    """Whatever the server says: it says so in the session that holds the lock."""
+    """Any refusal arrives in the session that holds the lock, so the lock still counts."""
     await be_up_for_long(db, schema)
     async with make_worker(handler.task).start() as worker, make_worker(handler.task, observers=[]).start():
         await client.add_job("outlast")
@@ -133,7 +133,7 @@ async def test_a_missing_privilege_interrupts_no_handler(
     assert {"42501"} == {event.error.rpartition("[")[2][:5] for event in seen.of(HeartbeatFailed)}
 
 
-async def test_a_lock_that_was_taken_anew_while_signs_of_life_are_refused_counts_again(
+async def test_a_lock_that_was_taken_again_while_beats_are_refused_counts_again(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -141,7 +141,7 @@ async def test_a_lock_that_was_taken_anew_while_signs_of_life_are_refused_counts
     db: asyncpg.Connection,
     schema: str,
 ) -> None:
-    """The connection ended too, and no rescue has run: from then on none can, until the lease is over."""
+    """The connection ended too, but no rescue has run. None can from then on, until the lease is over."""
     async with make_worker(handler.task).start() as worker:
         await client.add_job("outlast")
         await seen.wait_for(JobStarted)
@@ -154,7 +154,7 @@ async def test_a_lock_that_was_taken_anew_while_signs_of_life_are_refused_counts
     assert ([], 1) == (alarms(seen), len(seen.of(JobStarted)))
 
 
-async def test_a_lock_that_was_taken_anew_after_others_took_over_counts_for_nothing(
+async def test_a_lock_that_was_taken_again_after_others_took_over_does_not_count(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -162,7 +162,7 @@ async def test_a_lock_that_was_taken_anew_after_others_took_over_counts_for_noth
     db: asyncpg.Connection,
     schema: str,
 ) -> None:
-    """The server had freed it long before this end of the connection heard of that: its jobs run elsewhere."""
+    """The server had freed the lock long before the worker noticed it: its jobs run elsewhere."""
     async with make_worker(handler.task).start() as worker:
         await client.add_job("outlast")
         await seen.wait_for(JobStarted)

@@ -42,7 +42,7 @@ async def declare_dead(db: asyncpg.Connection, schema: str) -> list[int]:
 
 @pytest.fixture(autouse=True)
 async def cleared(db: asyncpg.Connection, schema: str) -> AsyncIterator[None]:
-    """At the end the row of the dead worker is removed, as the next round of any worker does."""
+    """At the end the row of the dead worker is removed, as by the next round of any worker."""
     yield
     await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE)
 
@@ -66,16 +66,16 @@ async def silence(link: Link, db: asyncpg.Connection, schema: str) -> None:
 
 
 async def at_rest(db: asyncpg.Connection, schema: str) -> None:
-    """Wait until the worker rests, and has a slot open."""
+    """Wait until the worker sleeps with an open slot."""
     offered = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
     await wait_until(lambda: db.fetchval(offered), description="a slot")
 
 
 @pytest.mark.parametrize("queue", [None, "q"])
-async def test_a_worker_that_was_rescued_in_part_cancels_its_handlers_and_registers_anew(
+async def test_a_worker_that_was_rescued_in_part_cancels_its_handlers_and_registers_again(
     dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection, queue: str | None
 ) -> None:
-    """Its jobs run elsewhere by now; without the refused beat it would run them to the end too."""
+    """Its jobs run elsewhere by now. Without the refused beat it would run them to the end too."""
     async with link_to(dsn) as link, Worker(link.dsn, [held.task], schema=schema, observers=[seen], poll=1).start():
         jobs = [(await client.add_job("hold", queue=queue and f"{queue}{number}")).id for number in range(3)]
         await seen.wait_for(JobStarted, 3)
@@ -95,7 +95,7 @@ async def test_a_worker_that_was_rescued_in_part_cancels_its_handlers_and_regist
     assert ([], sorted(jobs)) == (held.alone.overlaps, sorted(seen.ids(JobCompleted)))
 
 
-async def test_a_worker_whose_transaction_holds_a_claim_while_it_is_rescued_is_dead(
+async def test_a_worker_whose_transaction_has_a_claim_while_it_is_rescued_is_dead(
     dsn: str, schema: str, client: Client, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
     """A transactional task of its own holds it. That run is cancelled too; its claim remains until it ends."""
@@ -126,7 +126,7 @@ async def test_a_worker_whose_transaction_holds_a_claim_while_it_is_rescued_is_d
     assert {kept, taken} == {*seen.ids(JobCompleted)}
 
 
-async def test_what_was_fetched_under_a_dead_id_never_starts(
+async def test_a_job_that_was_fetched_under_a_dead_id_never_starts(
     dsn: str,
     schema: str,
     client: Client,
@@ -171,10 +171,10 @@ async def test_what_was_fetched_under_a_dead_id_never_starts(
     assert [] == seen.of(JobStarted)
 
 
-async def test_claims_of_a_late_succession_go_back_before_they_start(
+async def test_late_claims_of_the_next_job_are_returned_before_they_start(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Settlements do not wait for a beat, and the next fetch decides anew."""
+    """Settlements do not wait for a beat. The next fetch claims the jobs again."""
     monkeypatch.setattr(claim_next, "HALF_GRACE_S", -1.0)
     ran: list[int] = []
 
@@ -194,7 +194,7 @@ async def test_claims_of_a_late_succession_go_back_before_they_start(
 async def test_a_busy_worker_that_is_declared_dead_loses_its_listen_connection_and_listens_again(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, held: Held, db: asyncpg.Connection
 ) -> None:
-    """If its process is stopped, it does not read there, and the notification queue of the server would fill."""
+    """A paused process does not read from it, so that the notification queue of the server would fill."""
     async with make_worker(held.task, poll=1, concurrency=1).start():
         await client.add_job("hold")
         await seen.wait_for(JobStarted)

@@ -46,7 +46,7 @@ def server() -> Iterator[Server]:
 
 
 async def beats(db: asyncpg.Connection, worker_id: int) -> None:
-    """Wait until a worker has proven twice that it lives: it has looked at the others meanwhile."""
+    """Wait until a worker has beaten twice: it has checked the others meanwhile."""
     query = f"select last_seen from {SCHEMA}._workers where id = $1"
     for _ in range(2):
         before = await db.fetchval(query, worker_id)
@@ -57,7 +57,7 @@ async def beats(db: asyncpg.Connection, worker_id: int) -> None:
         await wait_until(has_moved, description="a heartbeat")
 
 
-async def test_what_ended_while_the_server_was_away_for_longer_than_a_lease_does_not_run_again(server: Server) -> None:
+async def test_jobs_that_ended_during_an_outage_beyond_the_lease_do_not_run_again(server: Server) -> None:
     """The first worker that returns would declare the others dead, moments before they return too."""
     first, second, handlers = Seen(), Seen(), Handlers()
     await Client(server.dsn, schema=SCHEMA).migrate()
@@ -93,7 +93,7 @@ def _is_over(seen: Seen) -> bool:
 
 
 async def test_a_worker_that_died_with_the_server_is_noticed_when_the_return_window_is_over(server: Server) -> None:
-    """Not later: its lease was over long before."""
+    """Its lease was over long before, so nothing is delayed further."""
     seen = Seen()
     await Client(server.dsn, schema=SCHEMA).migrate()
     async with (

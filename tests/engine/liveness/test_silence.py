@@ -1,6 +1,6 @@
-"""Links that go silent: whatever statement waits for an answer then, it is given up, and those behind it go on.
+"""Links that go silent: each statement that waits for an answer is given up, and later ones work.
 
-A link is half open: what is sent on it is lost, and nobody says so; new connections work.
+The link is half open: sent data is lost without an error, but new connections work.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def nothing() -> None:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deadlines, shortened: seconds are for a server that is merely slow."""
+    """Shorten the deadlines, which normally allow for a slow server."""
     monkeypatch.setattr(database, "ANSWER_S", 0.3)
     for module in (database, listen):
         monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 1.0)
@@ -40,10 +40,10 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "LONGEST_DEADLINE_S", 1.0)
 
 
-async def test_a_wake_up_of_others_does_not_hold_up_what_is_to_be_written(
+async def test_a_slow_notification_of_others_does_not_delay_settlements(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both go over the connection that settles."""
+    """Both use the connection that settles."""
     go, frozen, real = asyncio.Event(), list[bool](), supervisor.store.wake_workers
 
     @task
@@ -70,10 +70,10 @@ async def test_a_wake_up_of_others_does_not_hold_up_what_is_to_be_written(
     assert frozen
 
 
-async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
+async def test_a_slow_query_for_unknown_tasks_does_not_delay_fetches(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both go over the connection that fetches."""
+    """Both use the connection that fetches."""
     real, frozen = rounds.unknown_tasks, list[bool]()
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 1, "lease": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
@@ -96,7 +96,7 @@ async def test_a_question_for_unknown_tasks_does_not_hold_up_fetches(
 async def test_a_worker_that_was_declared_dead_comes_back_over_another_connection(
     dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """After a partition that by which it asks for its tasks is the one that is half open."""
+    """After a partition the connection that asks for the tasks' numbers may be half open."""
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "lease": 3}
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], **options).start():
         at_rest = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
@@ -110,7 +110,7 @@ async def test_a_worker_that_was_declared_dead_comes_back_over_another_connectio
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_known_once_more(
+async def test_a_worker_that_is_declared_dead_while_it_asks_for_its_tasks_registers_once_more(
     dsn: str,
     schema: str,
     client: Client,
@@ -119,7 +119,7 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
     db: asyncpg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else it would live on under an id that nobody beats for, and fetch nothing, without a word."""
+    """Otherwise it would keep an id without a heartbeat, and never fetch again."""
     monkeypatch.setattr(database, "ANSWER_S", 10.0)
     lost, real = list[int](), Membership.lost
 
@@ -151,7 +151,7 @@ async def test_a_worker_that_is_declared_dead_while_it_learns_its_tasks_becomes_
 
 
 @pytest.mark.parametrize("role", ["settle", "fetch"])
-async def test_a_new_connection_that_goes_silent_behind_the_login_is_given_up(
+async def test_a_new_connection_that_goes_silent_after_the_login_is_given_up(
     dsn: str,
     schema: str,
     client: Client,
@@ -181,7 +181,7 @@ async def test_a_new_connection_that_goes_silent_behind_the_login_is_given_up(
 
 
 @pytest.mark.parametrize("when", ["at the start", "again"])
-async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_given_up(
+async def test_a_connection_that_listens_and_goes_silent_after_the_login_is_given_up(
     dsn: str,
     schema: str,
     client: Client,
@@ -190,7 +190,7 @@ async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_giv
     monkeypatch: pytest.MonkeyPatch,
     when: str,
 ) -> None:
-    """The worker starts all the same, and listens over another one."""
+    """The worker starts anyway, and listens on another one."""
     real, made = listen._check_session, list[bool]()
 
     async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
@@ -217,8 +217,8 @@ async def test_a_connection_that_listens_and_goes_silent_behind_the_login_is_giv
     assert "no answer in time" in seen.of(ListenLost)[-1].error
 
 
-async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema: str) -> None:
-    """For the sake of those that wait for the line."""
+async def test_a_statement_without_a_deadline_of_its_caller_ends_by_itself(dsn: str, schema: str) -> None:
+    """Other callers wait for the line."""
     async with link_to(dsn) as link:
         line = ReconnectingConnection(Database(link.dsn, schema), "fetch")
         await line.ready()
@@ -234,7 +234,7 @@ async def test_a_statement_that_nobody_gives_up_ends_by_itself(dsn: str, schema:
 
 
 async def test_a_statement_that_was_not_answered_is_waited_for_twice_as_long(dsn: str, schema: str) -> None:
-    """A server that is merely slow is not given up for ever; one answer, and all is as before."""
+    """A slow server must get a chance to answer. One answer resets the deadline."""
     async with link_to(dsn) as link:
         line = ReconnectingConnection(Database(link.dsn, schema), "fetch", answer_s=0.1)
         await line.ready()

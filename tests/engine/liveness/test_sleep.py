@@ -1,4 +1,4 @@
-"""A machine that slept: the worker wakes up in another time, and its claims may be somebody else's."""
+"""A machine that slept: the worker wakes up later, and others may have taken its claims."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,14 +20,14 @@ OTHER = 999_999
 
 @pytest.fixture
 def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Move the clock that goes on while the machine sleeps; `time.monotonic` stands still."""
+    """Move the clock that goes on during the machine's sleep; `time.monotonic` stops meanwhile."""
     offset_s, real = [0.0], lease.now_s
     for module in (lease, heartbeat_thread, lease_state, fallback_heartbeat, start_gate):
         monkeypatch.setattr(module, "now_s", lambda: real() + offset_s[0])
     return lambda seconds: offset_s.append(offset_s.pop() + seconds)
 
 
-async def test_no_claim_starts_after_the_machine_has_slept_before_it_is_known_whose_it_is(
+async def test_after_a_sleep_of_the_machine_no_claim_starts_before_the_lease_is_proven(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -36,7 +36,7 @@ async def test_no_claim_starts_after_the_machine_has_slept_before_it_is_known_wh
     sleep: Callable[[float], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also those that wait in the buffer, of which the loop thinks that they have just come."""
+    """This includes buffered claims, which look new by the clock of the event loop."""
     monkeypatch.setattr(inbox, "STALE_S", 3600)
     monkeypatch.setattr(schedule, "wanted_now", lambda waiting, buffered, *_: 0 if buffered else 5)
     go = asyncio.Event()

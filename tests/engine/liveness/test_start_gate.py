@@ -16,11 +16,11 @@ NAME = "7/1"
 
 
 class Stand:
-    """An admission, with what it depends on.
+    """A start gate, with the parts that it uses.
 
     Attributes:
-        beats: How often a beat was asked for.
-        runs: What runs.
+        beats: The number of requested beats.
+        runs: The running jobs.
     """
 
     def __init__(self) -> None:
@@ -47,152 +47,152 @@ async def answer(asked: asyncio.Task[bool]) -> bool:
 
 
 @pytest.fixture
-async def stand() -> Stand:
+async def gate() -> Stand:
     """A worker that lives, and runs nothing."""
     return Stand()
 
 
-async def test_a_suspect_waits_for_the_beat_that_names_it(stand: Stand) -> None:
-    """A beat is asked for at once; one that named others says nothing about it."""
-    asked = await stand.ask()
-    stand.admission.named(["8/1", "7/2"])
+async def test_a_suspect_waits_for_the_beat_that_names_it(gate: Stand) -> None:
+    """It requests a beat at once. A beat that names other claims does not count."""
+    asked = await gate.ask()
+    gate.admission.named(["8/1", "7/2"])
     await asyncio.sleep(0)
-    waits = (asked.done(), stand.admission.waiting, stand.admission.started(), stand.beats)
-    stand.admission.named([NAME])
+    waits = (asked.done(), gate.admission.waiting, gate.admission.started(), gate.beats)
+    gate.admission.named([NAME])
 
     assert (False, 1, [NAME], 1) == waits
     assert await answer(asked)
 
 
 @pytest.mark.parametrize(("attempts", "limit"), [(0, 1), (24, 25), (30, 25)])
-async def test_the_last_attempt_of_a_job_is_named_before_it_begins(stand: Stand, attempts: int, limit: int) -> None:
+async def test_the_last_attempt_of_a_job_is_named_before_it_begins(gate: Stand, attempts: int, limit: int) -> None:
     """A worker that dies with it must not be followed by another one that makes it again."""
     last = msgspec.structs.replace(claim(7), attempts=attempts, max_attempts=limit)
-    is_plain = stand.admission.may_start_now(last)
-    asked = asyncio.get_running_loop().create_task(stand.admission.admit(last))
+    is_plain = gate.admission.may_start_now(last)
+    asked = asyncio.get_running_loop().create_task(gate.admission.admit(last))
     await asyncio.sleep(0)
-    waits = (is_plain, asked.done(), stand.admission.started())
-    stand.admission.named([NAME])
+    waits = (is_plain, asked.done(), gate.admission.started())
+    gate.admission.named([NAME])
 
     assert ((False, False, [NAME]), True) == (waits, await answer(asked))
 
 
-async def test_a_suspect_that_was_named_does_not_start_if_the_lease_ends_before_it_wakes_up(stand: Stand) -> None:
+async def test_a_suspect_that_was_named_does_not_start_if_the_lease_ends_before_it_wakes_up(gate: Stand) -> None:
     """Between the answer and its next step others may have taken over."""
-    asked = await stand.ask()
-    stand.admission.named([NAME])
-    stand.lease.end()
+    asked = await gate.ask()
+    gate.admission.named([NAME])
+    gate.lease.end()
 
     assert not await answer(asked)
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-async def test_a_suspect_that_is_cancelled_while_it_waits_does_not_start(stand: Stand, *, is_named: bool) -> None:
-    """Nor one that was named already, and has not gone on yet; a later claim of the same job is another one."""
-    asked = await stand.ask()
+async def test_a_suspect_that_is_cancelled_while_it_waits_does_not_start(gate: Stand, *, is_named: bool) -> None:
+    """The same holds if the beat has named it already. A later claim of the same job is not affected."""
+    asked = await gate.ask()
     if is_named:
-        stand.admission.named([NAME])
-    found = stand.admission.cancel([(7, 1), (7, 2), (8, 1)])
+        gate.admission.named([NAME])
+    found = gate.admission.cancel([(7, 1), (7, 2), (8, 1)])
     cancelled = await answer(asked)
-    again = await stand.ask()
-    stand.admission.named([NAME])
+    again = await gate.ask()
+    gate.admission.named([NAME])
 
     assert ({(7, 1)}, False, True) == (found, cancelled, await answer(again))
 
 
-async def test_a_suspect_that_was_answered_is_named_no_more(stand: Stand) -> None:
-    """As what runs it is named by the executor; and one that was refused must not pass for one that ran."""
-    asked = await stand.ask()
-    stand.admission.refuse()
+async def test_a_suspect_that_was_answered_is_named_no_more(gate: Stand) -> None:
+    """A running job is named by the executor. A refused one must not look as if it had run."""
+    asked = await gate.ask()
+    gate.admission.refuse()
     started = await answer(asked)
 
-    assert (False, 0, []) == (started, stand.admission.waiting, stand.admission.started())
+    assert (False, 0, []) == (started, gate.admission.waiting, gate.admission.started())
 
 
-async def test_a_suspect_that_is_cancelled_while_it_waits_is_named_no_more(stand: Stand) -> None:
-    """The worker stops: its claim goes back."""
-    asked = await stand.ask()
+async def test_a_suspect_that_is_cancelled_while_it_waits_is_not_named_any_more(gate: Stand) -> None:
+    """The worker stops, and returns its claim."""
+    asked = await gate.ask()
     asked.cancel()
     await asyncio.wait({asked})
 
-    assert (True, 0, []) == (asked.cancelled(), stand.admission.waiting, stand.admission.started())
+    assert (True, 0, []) == (asked.cancelled(), gate.admission.waiting, gate.admission.started())
 
 
-async def test_a_suspect_does_not_start_on_a_beat_that_came_too_late(stand: Stand) -> None:
+async def test_a_suspect_does_not_start_on_a_beat_that_came_too_late(gate: Stand) -> None:
     """Others may have taken over since it was sent."""
-    asked = await stand.ask()
-    stand.lease.end()
-    stand.admission.named([NAME])
+    asked = await gate.ask()
+    gate.lease.end()
+    gate.admission.named([NAME])
 
     assert not await answer(asked)
 
 
 @pytest.mark.parametrize("one", [claim(7), SUSPECT], ids=["a plain one", "a suspect"])
 @pytest.mark.parametrize("why", ["closed", "no lease"])
-async def test_nothing_starts_any_more(stand: Stand, one: Any, why: str) -> None:
-    """The worker stops, or cannot prove that it lives; nobody would name a suspect then."""
+async def test_nothing_starts_any_more(gate: Stand, one: Any, why: str) -> None:
+    """The worker stops, or cannot prove that it lives. No beat would name a suspect."""
     if why == "closed":
-        stand.admission.close()
+        gate.admission.close()
     else:
-        stand.lease.end()
+        gate.lease.end()
     async with asyncio.timeout(LIMIT_S):
-        started = await stand.admission.admit(one)
+        started = await gate.admission.admit(one)
 
-    assert (False, 0) == (started, stand.beats)
+    assert (False, 0) == (started, gate.beats)
 
 
-async def test_those_who_wait_when_it_closes_do_not_start(stand: Stand) -> None:
+async def test_suspects_that_wait_when_it_closes_do_not_start(gate: Stand) -> None:
     """No beat will name them."""
-    asked = await stand.ask()
-    stand.admission.close()
+    asked = await gate.ask()
+    gate.admission.close()
 
     assert not await answer(asked)
 
 
-async def test_what_is_plain_starts_at_once_while_the_lease_is_held(stand: Stand) -> None:
-    """The usual case: nothing failed before, and no beat is needed."""
+async def test_a_plain_claim_starts_at_once_while_the_lease_is_held(gate: Stand) -> None:
+    """Usually nothing failed before, so no beat is needed."""
     failed = msgspec.structs.replace(claim(8), last_error="ValueError: no")
-    plain = [stand.admission.may_start_now(one) for one in (claim(7), failed, SUSPECT)]
-    admitted = await stand.admission.admit(failed)
-    stand.lease.end()
+    plain = [gate.admission.may_start_now(one) for one in (claim(7), failed, SUSPECT)]
+    admitted = await gate.admission.admit(failed)
+    gate.lease.end()
 
-    assert ([True, False, False], True, 0) == (plain, admitted, stand.beats)
-    assert not stand.admission.may_start_now(claim(7))
+    assert ([True, False, False], True, 0) == (plain, admitted, gate.beats)
+    assert not gate.admission.may_start_now(claim(7))
 
 
-async def test_those_who_wait_are_named_before_all_that_runs(stand: Stand) -> None:
-    """A beat carries only so many names."""
-    stand.runs |= {OneRun(number) for number in range(MOST_NAMED + 1)}
-    asked = await stand.ask()
-    names = stand.admission.started()
-    stand.admission.refuse()
+async def test_waiting_suspects_are_named_before_running_jobs(gate: Stand) -> None:
+    """A beat has a limited number of names."""
+    gate.runs |= {OneRun(number) for number in range(MOST_NAMED + 1)}
+    asked = await gate.ask()
+    names = gate.admission.started()
+    gate.admission.refuse()
     await answer(asked)
 
     assert (NAME, MOST_NAMED + 1) == (names[0], len(names))
 
 
-async def test_what_has_to_be_named_is_named_for_as_long_as_it_runs(stand: Stand) -> None:
-    """With any number of other jobs: a row that does not name it means that it has not begun."""
+async def test_a_claim_that_has_to_be_named_is_named_for_as_long_as_it_runs(gate: Stand) -> None:
+    """Other jobs may exceed the limit. A job that the row does not name counts as not started."""
     last = {OneRun(number, limit=1) for number in range(MOST_NAMED + 5)}
-    stand.runs |= last | {OneRun(number + 10_000) for number in range(10)}
+    gate.runs |= last | {OneRun(number + 10_000) for number in range(10)}
 
-    assert {f"{run.claim.id}/1" for run in last} == {*stand.admission.started()}
+    assert {f"{run.claim.id}/1" for run in last} == {*gate.admission.started()}
 
 
 @pytest.mark.parametrize(("limit", "named"), [(25, []), (1, ["7/1"])])
 async def test_a_run_that_waits_for_a_beat_is_not_named_unless_it_is_the_last_attempt(
-    stand: Stand, limit: int, named: list[str]
+    gate: Stand, limit: int, named: list[str]
 ) -> None:
-    """It has not begun, so it loses no attempt; a last attempt, which an earlier beat has named, must not run twice."""
+    """It has not begun, so it loses no attempt. A last attempt that an earlier beat has named must not run twice."""
     run = OneRun(7, limit=limit)
     run.is_waiting = True
-    stand.runs.add(run)
+    gate.runs.add(run)
 
-    assert named == stand.admission.started()
+    assert named == gate.admission.started()
 
 
 class OneRun:
-    """A run, as far as its name goes."""
+    """Stands in for a run; only its name matters."""
 
     is_waiting = False
 

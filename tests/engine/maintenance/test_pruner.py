@@ -1,4 +1,4 @@
-"""The pruner: what need not be kept goes, in batches, and is told; nobody's jobs wait for it."""
+"""The pruner removes expired rows in batches, and reports them. No job waits for it."""
 
 import asyncio
 from datetime import timedelta
@@ -37,7 +37,7 @@ async def fail() -> None:
 
 
 async def test_a_failed_job_is_removed_after_thirty_days(client: Client, dsn: str, schema: str, seen: Seen) -> None:
-    """Until then somebody may look at its error, and let it run again."""
+    """Until then users may read its error, or retry it."""
     added = await client.add_job(fail)
     async with MovableClock(dsn, schema) as clock:
         await run_due(dsn, [fail], schema=schema)
@@ -59,7 +59,7 @@ async def test_a_failed_job_is_removed_after_thirty_days(client: Client, dsn: st
 async def test_how_long_failed_jobs_are_kept_is_an_option(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str, retention: Any, left: int
 ) -> None:
-    """None is for ever."""
+    """None means for ever."""
     await client.add_job(fail)
     await make_worker(fail, discarded_retention=None).run_once()
     await db.execute(f"update {schema}._jobs set updated_at = now() - interval '1 year'")
@@ -68,10 +68,10 @@ async def test_how_long_failed_jobs_are_kept_is_an_option(
     assert left == await db.fetchval(f"select count(*) from {schema}._all_jobs()")
 
 
-async def test_a_worker_prunes_until_nothing_is_left_and_says_so_once(
+async def test_a_worker_prunes_until_nothing_is_left_and_reports_it_once(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: Any
 ) -> None:
-    """In batches; what each of them removed adds up."""
+    """The event has the sum of all batches."""
     monkeypatch.setattr(pruner, "BATCH", 10)
     monkeypatch.setattr(pruner.random, "randint", lambda low, high: low)
     await db.execute(ENDED.format(schema=schema, count=95) + ";" + GATES.format(schema=schema, count=40))
@@ -86,7 +86,7 @@ async def test_a_worker_prunes_until_nothing_is_left_and_says_so_once(
 async def test_a_worker_that_runs_once_prunes_a_batch_anywhere(
     make_worker: MakeWorker, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all workers are short ones, what is old goes too, in time; none of them is kept from its jobs by it."""
+    """In a deployment of only short workers old rows are removed too, a batch at a time, without delaying jobs."""
     monkeypatch.setattr(pruner, "BATCH", 10)
     await db.execute(ENDED.format(schema=schema, count=25) + ";" + GATES.format(schema=schema, count=40))
     monkeypatch.setattr(pruner.random, "randint", lambda low, high: 5)
@@ -123,7 +123,7 @@ async def test_pruning_is_not_done_in_every_round(
     assert [1] == calls
 
 
-async def test_pruning_that_fails_is_told_with_what_was_done_and_ends_nothing(
+async def test_pruning_that_fails_is_reported_with_its_results_and_ends_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: Any
 ) -> None:
     """The database may be away for a while."""
@@ -151,7 +151,7 @@ async def test_pruning_that_fails_is_told_with_what_was_done_and_ends_nothing(
 async def test_two_workers_prune_each_row_once(
     make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: Any
 ) -> None:
-    """There is no leader: what one has in hand the other skips."""
+    """There is no leader: workers skip rows that others have locked."""
     monkeypatch.setattr(pruner, "BATCH", 10)
     monkeypatch.setattr(pruner.random, "randint", lambda low, high: low)
     await db.execute(ENDED.format(schema=schema, count=200) + ";" + GATES.format(schema=schema, count=200))

@@ -1,4 +1,4 @@
-"""Maintenance: any worker rescues the jobs of dead ones, and tells of tasks that nobody here knows."""
+"""Maintenance: any worker rescues the jobs of dead workers, and reports jobs of unknown tasks."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def nothing() -> None:
 
 
 async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds_ago: int, lease: int = 1) -> int:
-    """Play a worker that took all waiting jobs and was not heard of since; returns its id."""
+    """Simulate a worker that claimed all waiting jobs and then died; returns its id."""
     worker_id = await db.fetchval(f"""
         insert into {schema}._workers (lease, pid, concurrency, host, tasks, last_seen)
         values (make_interval(secs => {lease}), 1, 100, 'gone', '{{}}',
@@ -41,7 +41,7 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
     return worker_id
 
 
-async def test_the_jobs_of_a_worker_that_was_not_heard_of_for_its_lease_are_rescued(
+async def test_the_jobs_of_a_worker_whose_lease_is_over_are_rescued(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A power cut leaves claims; they cost an attempt, since the job itself may have killed the worker."""
@@ -59,7 +59,7 @@ async def test_the_jobs_of_a_worker_that_was_not_heard_of_for_its_lease_are_resc
 async def test_the_jobs_of_a_worker_within_its_lease_are_left_alone(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It is only slow: to run its jobs a second time would be the greater harm."""
+    """The worker may only be slow, and running its jobs twice would be worse."""
     added = await client.add_job(nothing)
     await claim_as_a_dead_worker(db, schema, seconds_ago=60, lease=3600)
     await make_worker(nothing).run_once()
@@ -73,7 +73,7 @@ async def test_the_jobs_of_a_worker_within_its_lease_are_left_alone(
 async def test_a_worker_dies_while_another_runs_and_its_jobs_are_rescued_within_a_lease(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Rounds go on while the worker runs: three to each lease."""
+    """There are three rounds in each lease while a worker runs."""
     async with make_worker(nothing, lease=1).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)
@@ -88,7 +88,7 @@ async def test_a_worker_dies_while_another_runs_and_its_jobs_are_rescued_within_
 async def test_a_job_that_lost_its_last_attempt_with_its_worker_is_discarded(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A job that kills its worker each time must not go round for ever."""
+    """A job that kills its worker each time must not be retried for ever."""
     added = await client.add_job(nothing, max_attempts=1)
     await claim_as_a_dead_worker(db, schema, seconds_ago=60)
     await make_worker(nothing).run_once()
@@ -112,7 +112,7 @@ async def test_claims_of_a_worker_without_a_row_are_rescued_at_the_start(
 async def test_two_workers_rescue_each_job_once(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """There is no leader: all of them look, and what one rescues the others skip."""
+    """There is no leader: all workers check, and skip jobs that another one rescues."""
     for _ in range(20):
         await client.add_job(nothing)
     await claim_as_a_dead_worker(db, schema, seconds_ago=60)
@@ -123,7 +123,7 @@ async def test_two_workers_rescue_each_job_once(
     assert {2} == {event.attempt for event in seen.of(JobStarted)}
 
 
-async def test_tasks_that_nobody_here_knows_are_told_once(
+async def test_tasks_that_no_worker_knows_are_reported_once(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A typo in a task's name, or a deploy in the wrong order; once is enough."""
@@ -145,10 +145,10 @@ async def test_tasks_that_nobody_here_knows_are_told_once(
     assert [("strange", "stranger")] == [event.names for event in seen.of(UnknownTasks)]
 
 
-async def test_a_look_at_all_claims_holds_up_no_fetch(
+async def test_a_thorough_rescue_delays_no_fetch(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads every job that waits: a second for some millions of them."""
+    """It reads every waiting job: a second for some millions of them."""
     real, asked = rounds.rescue_jobs, asyncio.Event()
 
     async def wait_and_rescue(line: ReconnectingConnection, *, thorough: bool) -> object:
@@ -170,7 +170,7 @@ async def test_a_look_at_all_claims_holds_up_no_fetch(
 async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_worker(
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    """A fleet that is started anew would read a table of millions once for each of its workers, all of them at once."""
+    """A restarted fleet would otherwise read a table of millions once for each worker, all at the same time."""
     real, looks = rounds.rescue_jobs, asyncio.Queue[bool]()
 
     async def note(line: ReconnectingConnection, *, thorough: bool) -> object:
@@ -186,7 +186,7 @@ async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_wo
     assert [place % 3 == first for place in range(5)] == seen
 
 
-async def test_a_round_that_fails_is_told_and_the_next_one_tries_again(
+async def test_a_round_that_fails_is_reported_and_the_next_one_tries_again(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,

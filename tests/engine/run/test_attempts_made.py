@@ -23,21 +23,21 @@ async def charge(wrong: str) -> None:
 
 
 async def discarded(client: Client, make_worker: MakeWorker) -> int:
-    """After its first attempt."""
+    """The job is discarded after its first attempt."""
     added = await client.add_job(charge, "card")
     await make_worker(charge).run_once()
     return added.id
 
 
 async def failed_by_hand(client: Client, make_worker: MakeWorker) -> int:
-    """Before its first attempt."""
+    """The job is discarded by hand before its first attempt."""
     added = await client.add_job(charge, "card")
     await client.admin.discard_jobs([added.id])
     return added.id
 
 
 async def failed_by_hand_twice(client: Client, make_worker: MakeWorker) -> int:
-    """After it was discarded."""
+    """The job is discarded by hand after it was discarded."""
     job_id = await discarded(client, make_worker)
     await client.admin.discard_jobs([job_id])
     return job_id
@@ -75,7 +75,10 @@ Way = Callable[[Client, MakeWorker], Awaitable[int]]
 async def test_a_job_that_was_given_up_shows_the_attempts_that_were_made(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str, way: Way, made: int
 ) -> None:
-    """In the client, on the command line, in explain; the view keeps what programs for graphile-worker expect."""
+    """The client, the command line and explain show them.
+
+    The view shows the numbers that graphile-worker's users expect.
+    """
     job_id = await way(client, make_worker)
     job = await client.get_job(job_id)
     explained = await client.admin.explain(job_id)
@@ -102,10 +105,10 @@ async def revived(client: Client, job_id: int, act: str) -> Job:
 
 
 @pytest.mark.parametrize(("act", "attempts"), [("retry", 0), ("more attempts", 6), ("fewer failed", 3)])
-async def test_a_job_that_was_revived_counts_as_its_row_says(
+async def test_a_job_that_was_revived_has_the_attempts_of_its_row(
     client: Client, make_worker: MakeWorker, act: str, attempts: int
 ) -> None:
-    """All its attempts are there again; and when it fails one, that is counted."""
+    """It has all its attempts again, and a further failure counts."""
     job_id = await discarded(client, make_worker)
     job = await revived(client, job_id, act)
     await client.admin.reschedule_jobs([job_id], priority=3)

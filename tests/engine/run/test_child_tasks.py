@@ -37,7 +37,7 @@ async def test_tasks_that_a_handler_started_are_found_and_others_are_not() -> No
 
 
 async def test_tasks_of_another_worker_s_handlers_are_not_found() -> None:
-    """Two workers in one loop, one of which stops."""
+    """Two workers share the loop, and one of them stops."""
     first, second = ChildTasks(), ChildTasks()
     first.install()
     second.install()
@@ -51,7 +51,7 @@ async def test_tasks_of_another_worker_s_handlers_are_not_found() -> None:
     assert ({of_first}, {of_second, late}) == found
 
 
-async def test_the_loop_is_left_as_it_was() -> None:
+async def test_the_loop_is_restored() -> None:
     """The task factory of a loop belongs to the application."""
     loop = asyncio.get_running_loop()
     before = loop.get_task_factory()
@@ -86,7 +86,7 @@ async def test_a_task_factory_of_the_application_stays_in_place() -> None:
 
 
 async def test_code_knows_whether_a_handler_of_the_worker_called_it() -> None:
-    """So that `stop()` from a handler does not wait for itself."""
+    """`stop()` from a handler must not wait for that handler."""
     mine, other = ChildTasks(), ChildTasks()
     context = mine.mark("job")
 

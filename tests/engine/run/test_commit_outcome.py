@@ -23,7 +23,7 @@ async def link(dsn: str) -> AsyncIterator[Link]:
 
 
 def through(link: Link, schema: str, seen: Seen, *tasks: Task[...], **options: Any) -> Worker:
-    """A worker behind a link."""
+    """A worker whose connections use a link."""
     return Worker(link.dsn, tasks, schema=schema, observers=[seen], **{"poll": 60, **options})
 
 
@@ -53,7 +53,7 @@ async def until_it_commits(db: asyncpg.Connection, schema: str) -> None:
 async def test_a_commit_that_did_not_reach_the_server_is_done_again(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str
 ) -> None:
-    """Rolled back, said by the server: no attempt is counted, and the work is done once."""
+    """The server confirms the rollback. No attempt is counted, and the work is done once."""
     write = writing(effects)
     link.cut_at_commit("handlers", "before")
     added = await client.add_job(write)
@@ -70,7 +70,7 @@ async def test_a_commit_that_did_not_reach_the_server_is_done_again(
 async def test_a_commit_whose_answer_was_lost_is_done(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str
 ) -> None:
-    """The server says so: the job has completed, and does not run again."""
+    """The server confirms it. The job has completed, and does not run again."""
     write = writing(effects)
     link.cut_at_commit("handlers", "after")
     added = await client.add_job(write)
@@ -84,7 +84,7 @@ async def test_a_commit_whose_answer_was_lost_is_done(
 async def test_commits_that_are_cut_anywhere_are_done_once(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str
 ) -> None:
-    """Before, in the middle, after: the sum is exact."""
+    """The cut may come before, during or after the commit. The sum is exact."""
     write = writing(effects)
     for when in ("before", "sent", "after") * 8:
         link.cut_at_commit("handlers", when)
@@ -100,7 +100,7 @@ async def test_commits_that_are_cut_anywhere_are_done_once(
 async def test_the_same_without_a_transaction_is_done_more_than_once(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str
 ) -> None:
-    """The control: the cuts do hit. A statement that commits itself is lost or doubled by them."""
+    """As a control it shows that the cuts work: a statement that commits itself is lost or doubled by them."""
 
     @task(retry=ConstantRetry(0))
     async def write(ctx: JobContext) -> None:
@@ -120,7 +120,7 @@ async def test_the_same_without_a_transaction_is_done_more_than_once(
 async def test_a_commit_in_progress_is_waited_for(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str, stalled: asyncpg.Connection
 ) -> None:
-    """The connection is gone, the server works on: whether it succeeds is not known yet."""
+    """The connection is lost, but the server still works. The outcome is not known yet."""
     write = writing(effects)
     link.cut_at_commit("handlers", "sent")
     added = await client.add_job(write)
@@ -138,7 +138,7 @@ async def test_a_commit_in_progress_is_waited_for(
 async def test_a_commit_that_is_in_progress_beyond_the_lease_is_ended(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str, stalled: asyncpg.Connection
 ) -> None:
-    """Its process in the server, which nobody hears, would keep the job for ever."""
+    """Otherwise its backend, whose connection is lost, would hold the job for ever."""
     write = writing(effects)
     link.cut_at_commit("handlers", "sent")
     added = await client.add_job(write)
@@ -153,7 +153,7 @@ async def test_a_commit_that_is_in_progress_beyond_the_lease_is_ended(
 async def test_a_commit_that_gets_no_answer_is_asked_about(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str, stalled: asyncpg.Connection
 ) -> None:
-    """Nothing passes, and nothing breaks: after the lease the worker asks elsewhere."""
+    """No data passes, and no error is raised. After the lease the worker asks over another connection."""
     write = writing(effects)
     added = await client.add_job(write)
     async with through(link, schema, seen, write, lease=1).start():
@@ -169,7 +169,7 @@ async def test_a_commit_that_gets_no_answer_is_asked_about(
 async def test_a_process_of_the_server_that_is_ended_at_commit_has_not_committed(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str, stalled: asyncpg.Connection
 ) -> None:
-    """Its last words, FATAL, say nothing about that: a commit that waits for a standby is ended with the same."""
+    """Its FATAL message does not prove that: a commit that waits for a standby is ended with the same one."""
     write = writing(effects)
     added = await client.add_job(write)
     async with through(link, schema, seen, write).start():
@@ -183,10 +183,13 @@ async def test_a_process_of_the_server_that_is_ended_at_commit_has_not_committed
 
 
 @pytest.mark.parametrize("word", ["unknown", "lost"])
-async def test_what_the_server_cannot_say_is_decided_by_the_claim(
+async def test_a_commit_that_the_server_does_not_know_is_decided_by_the_claim(
     client: Client, link: Link, seen: Seen, effects: Effects, schema: str, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
-    """Another server, or too long ago. Where the claim stands the job is tried again, else it is not ours."""
+    """The server may be another one, or has forgotten the transaction.
+
+    If the claim exists the job is retried, otherwise it is lost.
+    """
 
     async def say(*_: object) -> str:
         monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The context: what a handler knows about its job, and what it can do with the database."""
+"""The context: the fields of the job, and access to the database."""
 
 import asyncio
 import logging
@@ -87,7 +87,7 @@ async def test_the_second_attempt_knows_the_error_of_the_first(
     assert [(1, ""), (2, "LookupError: first")] == found
 
 
-async def test_what_a_handler_adds_in_its_transaction_is_rolled_back_with_it(
+async def test_jobs_that_a_handler_adds_in_its_transaction_are_rolled_back_with_it(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A job and its effects belong together."""
@@ -119,8 +119,10 @@ async def test_many_jobs_are_added_in_one_round_trip(client: Client, make_worker
     assert ids == [event.job_id for event in seen.of(JobCompleted) if event.task == "child"]
 
 
-async def test_an_error_of_the_handler_s_own_statement_is_the_driver_s(client: Client, make_worker: MakeWorker) -> None:
-    """`except asyncpg.UniqueViolationError` in a handler must work as everywhere else."""
+async def test_an_error_of_the_handler_s_own_statement_is_that_of_the_driver(
+    client: Client, make_worker: MakeWorker
+) -> None:
+    """Handlers rely on `except asyncpg.UniqueViolationError`."""
     caught: list[type[BaseException]] = []
 
     @task
@@ -139,7 +141,7 @@ async def test_an_error_of_the_handler_s_own_statement_is_the_driver_s(client: C
 async def test_a_transaction_left_open_by_a_cancelled_handler_is_rolled_back(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """One plain cancellation: the driver can still send its ROLLBACK, and the connection goes back clean."""
+    """A single cancellation lets the driver send its ROLLBACK, so the connection is returned clean."""
     entered = asyncio.Event()
 
     @task
@@ -159,7 +161,7 @@ async def test_a_transaction_left_open_by_a_cancelled_handler_is_rolled_back(
 async def test_the_logger_s_records_carry_the_job(
     client: Client, make_worker: MakeWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """So that a log search by job id finds what the handler said."""
+    """A log search by job id then finds the handler's records."""
 
     @task
     async def speak(ctx: JobContext) -> None:
@@ -174,10 +176,10 @@ async def test_the_logger_s_records_carry_the_job(
 
 
 @pytest.mark.parametrize("call", ["add_job", "add_jobs", "query", "complete"])
-async def test_a_plain_function_is_told_that_it_cannot_await(
+async def test_a_plain_function_that_calls_an_async_method_gets_an_error(
     client: Client, make_worker: MakeWorker, call: str
 ) -> None:
-    """What it asked for would never be done, and the job would end well."""
+    """The call would do nothing, and the job would complete."""
 
     @task
     def plain(ctx: JobContext) -> None:
@@ -194,7 +196,7 @@ async def test_a_plain_function_is_told_that_it_cannot_await(
 async def test_a_plain_function_adds_jobs_by_way_of_the_event_loop(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """And waits for the answer."""
+    """The function waits for the answer."""
 
     @task
     def plain(ctx: JobContext) -> None:

@@ -1,4 +1,4 @@
-"""The executor: whatever a handler does, it comes to an outcome, and the worker goes on."""
+"""The executor: any end of a handler becomes an outcome, and the worker goes on."""
 
 import asyncio
 import contextvars
@@ -80,7 +80,7 @@ class Delayed(RetryAfter):
 
 
 class Napping(Snooze):
-    """The same."""
+    """A subclass of Snooze with an unchecked delay."""
 
     def __init__(self, delay_s: Any) -> None:
         self.delay_s = delay_s
@@ -114,7 +114,7 @@ OFFENDERS: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("name", OFFENDERS)
-async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
+async def test_any_exception_of_a_handler_fails_its_job_and_not_the_worker(
     client: Client, make_worker: MakeWorker, seen: Seen, name: str
 ) -> None:
     """One bad handler must never take the other jobs of the process with it."""
@@ -141,7 +141,10 @@ async def test_whatever_a_handler_raises_fails_its_job_and_not_the_worker(
 async def test_a_delay_that_a_subclass_sets_may_be_a_timedelta(
     client: Client, make_worker: MakeWorker, seen: Seen, kind: type[Delayed] | type[Napping], told: type[Event]
 ) -> None:
-    """As its base takes it; unchecked, it would reach the server, be refused with all of its batch, and for ever."""
+    """The base class accepts both.
+
+    An unchecked one would be refused by the server, with its whole batch, again and again.
+    """
 
     @task
     async def wait() -> None:
@@ -167,7 +170,7 @@ class Exploding(msgspec.Struct):
 async def test_a_payload_that_raises_a_cancellation_fails_its_job_and_not_the_worker(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Nobody has cancelled anything."""
+    """No caller cancelled it."""
 
     @task
     async def explode(payload: Exploding) -> None:
@@ -183,7 +186,7 @@ async def test_a_payload_that_raises_a_cancellation_fails_its_job_and_not_the_wo
 async def test_a_keyboard_interrupt_that_is_no_ctrl_c_fails_the_job(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """While `run()` handles SIGINT, no KeyboardInterrupt can come from the keyboard: it is an error like another."""
+    """While `run()` handles SIGINT, a KeyboardInterrupt is an error like any other."""
 
     @task(max_attempts=1)
     async def press() -> None:
@@ -218,7 +221,7 @@ async def test_a_keyboard_interrupt_in_a_worker_outside_the_main_thread_fails_th
 async def test_a_handler_that_cancels_itself_as_its_last_step_fails_its_job(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Then the asyncio task ends cancelled although the coroutine has returned; that must not reach the job loop."""
+    """Its asyncio task ends as cancelled although the coroutine has returned. That must not reach the job loop."""
 
     @task(max_attempts=1)
     async def end_cancelled() -> None:
@@ -255,7 +258,7 @@ async def test_a_handler_that_cancels_itself_and_waits_fails_its_job(
 async def test_a_handler_that_swallows_its_own_cancellation_completes(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What counts is how the handler ended."""
+    """Only the end of the handler counts."""
 
     @task
     async def swallow() -> None:
@@ -271,10 +274,10 @@ async def test_a_handler_that_swallows_its_own_cancellation_completes(
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_a_result_is_ignored_and_told_once_for_each_task(
+async def test_a_result_is_ignored_and_reported_once_for_each_task(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Results are not kept; a log line for each of a million jobs would help nobody."""
+    """Results are not kept, and a log line for each of a million jobs would not help."""
 
     @task
     async def answer() -> int:
@@ -291,7 +294,7 @@ async def test_a_result_is_ignored_and_told_once_for_each_task(
 async def test_a_handler_that_returns_an_exception_has_completed(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Only what is raised fails: `return await gather(..., return_exceptions=True)` and the like are results."""
+    """Only a raised exception fails a job. A list from `gather(..., return_exceptions=True)` is a result."""
 
     @task
     async def hand_over() -> Exception:
@@ -388,7 +391,7 @@ async def test_sync_handlers_run_in_threads_side_by_side(client: Client, make_wo
 async def test_a_plain_wrapper_around_an_async_handler_is_run_to_its_end(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """It looks like a sync handler; completing its job with the coroutine not run would lose the job in silence."""
+    """It looks like a sync handler. If its coroutine did not run, the job would be lost silently."""
     ran: list[str] = []
 
     async def work(name: str) -> None:
@@ -409,7 +412,7 @@ async def test_a_plain_wrapper_around_an_async_handler_is_run_to_its_end(
 async def test_a_plain_wrapper_around_an_async_handler_is_cancelled_like_one(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Its thread has ended long ago: what runs is a coroutine."""
+    """The thread has ended; only the coroutine runs."""
     entered = asyncio.Event()
 
     async def hang() -> None:
@@ -509,10 +512,10 @@ async def test_a_sync_handler_can_see_that_it_should_finish(
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_a_handler_that_starts_while_the_worker_stops_knows_that_from_the_start(
+async def test_a_handler_that_starts_while_the_worker_stops_has_the_signal_from_the_start(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Its claim was admitted a moment before; nobody would tell it later."""
+    """Its claim was admitted just before the stop, which would not reach it otherwise."""
     told: list[bool] = []
 
     @task
@@ -574,7 +577,7 @@ async def test_snooze_counts_no_attempt(client: Client, make_worker: MakeWorker)
 async def test_the_last_error_holds_type_message_and_traceback_of_the_handler_alone(
     client: Client, make_worker: MakeWorker
 ) -> None:
-    """The frames of the engine say nothing to who mends the handler."""
+    """Frames of the engine do not help to fix the handler."""
 
     @task
     async def fail() -> None:
@@ -588,10 +591,10 @@ async def test_the_last_error_holds_type_message_and_traceback_of_the_handler_al
     assert ("in fail" in last_error, "isolation.py" in last_error) == (True, False)
 
 
-async def test_tasks_that_a_handler_left_behind_are_cancelled_and_told_at_the_stop(
+async def test_tasks_that_a_handler_left_behind_are_cancelled_and_reported_at_the_stop(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """They would go on with connections and state of a worker that is gone."""
+    """They would use connections and state of a worker that has ended."""
     left: list[asyncio.Task[Any]] = []
 
     async def linger() -> None:
@@ -612,7 +615,7 @@ async def test_tasks_that_a_handler_left_behind_are_cancelled_and_told_at_the_st
 async def test_a_handler_that_never_waits_starts_without_a_turn_of_the_loop(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Eager tasks save microseconds for each job; they must come to the same."""
+    """Eager tasks save microseconds for each job, and must give the same results."""
 
     @task
     async def quick() -> None:
@@ -629,7 +632,7 @@ async def test_a_handler_that_never_waits_starts_without_a_turn_of_the_loop(
 async def test_handlers_that_hold_the_loop_leave_it_to_others_before_all_slots_have_run(
     client: Client, make_worker: MakeWorker
 ) -> None:
-    """Ten slots with up to seven of them each would keep whatever else runs in the process waiting."""
+    """Otherwise ten slots with up to seven such jobs each would block everything else in the process."""
     ran = most = 0
 
     @task
@@ -678,10 +681,10 @@ async def test_an_ended_run_is_freed_without_the_garbage_collector(
     assert 1 == len(handlers)
 
 
-async def test_a_plain_function_whose_run_was_cancelled_before_its_thread_began_does_not_begin(
+async def test_a_plain_function_that_was_cancelled_before_its_thread_began_does_not_begin(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Others may have taken the job over; a thread that has begun could not be cancelled any more."""
+    """Others may have taken the job over, and a running thread could not be stopped."""
     begun: list[bool] = []
 
     @task

@@ -72,7 +72,7 @@ async def end(program: Program) -> int:
 async def test_a_handler_can_leave_a_pool_of_processes(
     program: StartProgram, client: Client, loop: str, name: str
 ) -> None:
-    """At the end of its block the pool sends SIGTERM to its processes, and waits until they have died."""
+    """The pool ends by sending SIGTERM to its processes, and waits for their end."""
     async with program(loop) as worker:
         await client.add_job(name)
         await worker.says("event JobCompleted")
@@ -86,7 +86,7 @@ async def test_a_handler_can_leave_a_pool_of_processes(
 async def test_sigterm_ends_a_child_and_not_its_parent(
     program: StartProgram, client: Client, loop: str, name: str
 ) -> None:
-    """The worker goes on as before: its connections were not used by the child, nor closed for it."""
+    """The child neither used nor closed the worker's connections, so the worker goes on."""
     async with program(loop) as worker:
         await client.add_job(name)
         os.kill(await child_of(worker), signal.SIGTERM)
@@ -102,7 +102,7 @@ async def test_sigterm_ends_a_child_and_not_its_parent(
 
 @pytest.mark.parametrize("name", ["process", "fork"])
 async def test_ctrl_c_ends_a_child_by_a_keyboard_interrupt(program: StartProgram, client: Client, name: str) -> None:
-    """As in a program without a worker: the handler of `asyncio.run` would count the first one and go on."""
+    """A program without a worker ends like this. The handler of `asyncio.run` would ignore the first signal."""
     async with program("asyncio") as worker:
         await client.add_job(name)
         os.kill(await child_of(worker), signal.SIGINT)
@@ -150,7 +150,7 @@ async def test_a_child_has_the_handler_from_before_the_worker(program: StartProg
 async def test_a_signal_to_a_child_calls_nothing_in_the_event_loop_of_its_parent(
     program: StartProgram, client: Client, loop: str
 ) -> None:
-    """The child has a copy of the descriptor by which signals wake up the loop; that of the parent stays in use."""
+    """The child inherits the descriptor that wakes the parent's event loop. It must not write to it."""
     async with program(loop, "loop") as worker:
         await client.add_job("process")
         os.kill(await child_of(worker), signal.SIGTERM)
@@ -164,7 +164,7 @@ async def test_a_signal_to_a_child_calls_nothing_in_the_event_loop_of_its_parent
 
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_a_child_can_run_a_worker_of_its_own(program: StartProgram, client: Client, loop: str) -> None:
-    """It hears signals for itself, and is no part of the worker that forked it."""
+    """It handles its own signals, and does not belong to its parent's worker."""
     async with program(loop) as parent:
         await client.add_job("worker")
         await parent.says("event WorkerStarted", "event JobStarted")
@@ -182,7 +182,7 @@ async def test_a_child_can_run_a_worker_of_its_own(program: StartProgram, client
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("how", ["returns", "raises", "exits", "waits"])
-async def test_a_child_that_comes_back_into_the_event_loop_ends(
+async def test_a_child_that_returns_into_the_event_loop_ends(
     program: StartProgram, client: Client, loop: str, how: str
 ) -> None:
     """It would be a second worker with the same id and the same claims."""

@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_fields_of_the_call_are_kept(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Beside ours; one that the record cannot have is renamed, where `logging` would raise."""
+    """Our fields are added. A reserved name, for which `logging` would raise, is replaced."""
     given, expected = FIELDS[name]
     JobLogger(7, "hello", 1).warning("said %s", "x", extra=given)
     (record,) = caplog.records
@@ -31,7 +31,7 @@ def test_the_fields_of_the_call_are_kept(name: str, caplog: pytest.LogCaptureFix
 
 
 def test_the_place_of_a_record_is_that_of_the_call(caplog: pytest.LogCaptureFixture) -> None:
-    """By each method, and through an adapter of the program."""
+    """This holds for each method, and through an adapter of the program."""
     logger = JobLogger(7, "hello", 1)
     logger.warning("x")
     logger.log(logging.WARNING, "x")
@@ -87,7 +87,7 @@ async def test_a_record_factory_that_sets_our_fields_fails_no_attempt(
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
 def test_a_level_that_is_off_writes_nothing(level: int, caplog: pytest.LogCaptureFixture) -> None:
-    """And costs nothing."""
+    """It costs nothing."""
     caplog.set_level(logging.WARNING, "asyncq.job")
     JobLogger(7, "hello", 1).log(level, "x")
 

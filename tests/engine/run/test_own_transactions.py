@@ -34,7 +34,7 @@ from tests.support.seen import Seen
 async def test_a_job_is_completed_by_the_commit_of_its_handler_on_a_connection_of_its_own(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, dsn: str
 ) -> None:
-    """Before, nobody sees it; the next job of its queue starts without waiting for the handler's return."""
+    """The work is invisible before. The next job of its queue starts without waiting for the handler's return."""
     left: list[int] = []
 
     @task(queue="line")
@@ -57,10 +57,10 @@ async def test_a_job_is_completed_by_the_commit_of_its_handler_on_a_connection_o
     assert ([job.id for job in added], [2, 1, 1, 0]) == (await effects.kept(), left)
 
 
-async def test_what_a_handler_raises_after_its_commit_changes_nothing(
+async def test_an_error_after_the_commit_of_a_handler_changes_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """The job is done. The error is told, in an event of its own."""
+    """The job is done. The error is reported by an event of its own."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -80,7 +80,7 @@ async def test_what_a_handler_raises_after_its_commit_changes_nothing(
 async def test_a_shutdown_after_the_commit_does_not_run_it_again(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Its handler is cut off in what it does afterwards."""
+    """Its handler is cancelled in its later work."""
     committed = asyncio.Event()
 
     @task
@@ -103,7 +103,7 @@ async def test_a_shutdown_after_the_commit_does_not_run_it_again(
 async def test_a_transaction_that_is_rolled_back_by_an_error_leaves_the_job_to_be_retried(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """As if nothing had been said; the error is the handler's."""
+    """The completion is rolled back too. The error is the handler's."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -123,7 +123,7 @@ async def test_a_transaction_that_is_rolled_back_by_an_error_leaves_the_job_to_b
 async def test_a_handler_that_returns_although_it_rolled_back_has_failed(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """It wanted its job done with its work, and its work is gone."""
+    """The job was to end with its work, which is gone."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -145,7 +145,7 @@ async def test_a_handler_that_returns_although_it_rolled_back_has_failed(
 async def test_a_savepoint_that_is_rolled_back_takes_the_completion_with_it(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """The server says that the transaction was committed; the claim, which stands, says more."""
+    """The transaction commits without the completion. The existing claim shows that."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -189,7 +189,7 @@ async def test_a_second_try_in_a_new_transaction_counts(
 async def test_a_job_that_was_cancelled_cannot_be_completed(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Who cancelled it was told so; what its handler did is rolled back, if it lets the error out."""
+    """A confirmed cancellation must hold. The handler's work is rolled back if it raises the error."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -210,7 +210,7 @@ async def test_a_job_that_was_cancelled_cannot_be_completed(
 
 
 async def test_it_needs_an_open_transaction(client: Client, make_worker: MakeWorker) -> None:
-    """Without one the job would be done at once, whatever becomes of the work."""
+    """Without a transaction the job would be completed at once, even if the work fails."""
     refused: list[BaseException] = []
 
     @task
@@ -279,7 +279,7 @@ def leaving_open(own: asyncpg.Connection, effects: Effects) -> Task[...]:
 async def test_a_transaction_that_is_open_when_the_handler_returns_is_waited_for(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, dsn: str
 ) -> None:
-    """Somebody else commits it, or its connection is on the way to the pool: what becomes of it decides."""
+    """Somebody else may commit it, or the pool rolls it back. Its outcome decides."""
     own = await asyncpg.connect(dsn)
     write = leaving_open(own, effects)
     added = await client.add_job(write)
@@ -293,10 +293,10 @@ async def test_a_transaction_that_is_open_when_the_handler_returns_is_waited_for
     assert ([], [added.id], [added.id]) == (early, seen.ids(JobCompleted), await effects.kept())
 
 
-async def test_one_that_is_never_ended_is_ended_when_the_lease_has_run_out(
+async def test_a_transaction_that_is_never_ended_is_ended_after_the_lease(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, dsn: str
 ) -> None:
-    """Its handler lost it: nobody could ever run the job again."""
+    """Its handler lost the transaction, so nobody could ever run the job again."""
     own = await asyncpg.connect(dsn)
     write = leaving_open(own, effects)
     await client.add_job(write)
@@ -307,10 +307,10 @@ async def test_one_that_is_never_ended_is_ended_when_the_lease_has_run_out(
     assert ([], "TransactionRolledBack") == (await effects.kept(), retried.error.partition(":")[0])
 
 
-async def test_a_claim_that_is_gone_is_an_error_in_the_handler(
+async def test_a_lost_claim_is_an_error_in_the_handler(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
-    """So that its transaction is rolled back."""
+    """Its transaction is then rolled back."""
     refused: list[ClaimLost] = []
 
     @task

@@ -57,9 +57,9 @@ async def test_all_of_a_batch_complete_their_jobs_at_once(
 async def test_a_handler_that_has_cancelled_a_sibling_in_the_same_transaction_completes_its_job(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Its transaction has split the batch, and holds it: the worker's connection would wait for it for ever.
+    """Its transaction has split and locked the batch, so the worker's connection would wait for ever.
 
-    PostgreSQL sees no deadlock in that, since the handler's connection waits for nothing in the server.
+    PostgreSQL detects no deadlock, since the handler's connection waits for nothing in the server.
     """
     ids: list[int] = []
 
@@ -82,10 +82,10 @@ async def test_a_handler_that_has_cancelled_a_sibling_in_the_same_transaction_co
     assert ids[2:] == [job.id for job in await client.admin.list_jobs()]
 
 
-async def test_a_handler_that_has_cancelled_its_own_job_in_the_same_transaction_is_told_at_once(
+async def test_a_handler_that_cancels_its_own_job_in_the_same_transaction_gets_an_error_at_once(
     schema: str, client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """For the same reason; and as where the job was claimed in its row."""
+    """The transaction cannot complete a cancelled job. A job that was claimed in its row gets the same error."""
     refused: list[ClaimLost] = []
 
     @task
@@ -106,10 +106,10 @@ async def test_a_handler_that_has_cancelled_its_own_job_in_the_same_transaction_
 
 
 @pytest.mark.parametrize("isolation", FRESH)
-async def test_a_transaction_with_an_older_snapshot_is_told_to_begin_again(
+async def test_a_transaction_with_an_older_snapshot_gets_an_error_that_asks_for_a_new_one(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, isolation: str
 ) -> None:
-    """It never sees the row that the worker makes. The claim stands: ClaimLost would be wrong."""
+    """Its snapshot never includes the row that the worker inserts. The claim exists, so ClaimLost would be wrong."""
     refused: list[TransactionUnusable] = []
 
     @task
@@ -156,7 +156,7 @@ async def test_a_snapshot_that_is_older_than_the_claim_is_no_lost_claim(
 
 
 @pytest.mark.parametrize("isolation", FRESH)
-async def test_a_task_that_says_that_it_completes_its_jobs_needs_no_second_transaction(
+async def test_a_task_that_declares_that_it_completes_its_jobs_needs_no_second_transaction(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, isolation: str
 ) -> None:
     """Its jobs have rows from the start."""
@@ -174,10 +174,10 @@ async def test_a_task_that_says_that_it_completes_its_jobs_needs_no_second_trans
     assert [job.id for job in added] == sorted(await effects.kept())
 
 
-async def test_a_batch_that_somebody_holds_is_waited_for(
+async def test_a_batch_that_is_locked_is_waited_for(
     db: asyncpg.Connection, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """As the row of the job would be."""
+    """The row of a job is waited for too."""
     asked = asyncio.Event()
 
     @task
@@ -201,7 +201,7 @@ async def test_a_batch_that_somebody_holds_is_waited_for(
     assert ([], [job.id for job in added]) == (early, sorted(await effects.kept()))
 
 
-async def test_a_batch_that_is_held_for_too_long_is_told(
+async def test_a_batch_that_is_locked_for_too_long_is_an_error(
     db: asyncpg.Connection,
     schema: str,
     client: Client,
@@ -209,7 +209,7 @@ async def test_a_batch_that_is_held_for_too_long_is_told(
     seen: Seen,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The handler's other transaction may be the one that holds it, of which PostgreSQL sees no deadlock either."""
+    """Another transaction of the handler may hold it, and PostgreSQL would detect no deadlock."""
     monkeypatch.setattr(transactions, "SPLIT_S", 0.0)
     refused: list[TransactionUnusable] = []
 

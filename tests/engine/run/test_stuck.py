@@ -37,16 +37,16 @@ class Stubborn:
         self.leave = asyncio.Event()
         self.leave_thread = threading.Event()
 
-    async def stand_here(self) -> None:
-        """The line that a stack has to show."""
+    async def block_here(self) -> None:
+        """Block the handler; stacks must show this line."""
         while not self.leave.is_set():
             try:
                 await self.leave.wait()
             except asyncio.CancelledError:
                 continue
 
-    def stand_in_thread(self) -> None:
-        """The same, of a thread."""
+    def block_in_thread(self) -> None:
+        """Block a thread; stacks must show this line."""
         assert self.leave_thread.wait(LIMIT_S)
 
     @property
@@ -55,7 +55,7 @@ class Stubborn:
 
         @task
         async def ignore() -> None:
-            await self.stand_here()
+            await self.block_here()
 
         return ignore
 
@@ -65,7 +65,7 @@ class Stubborn:
 
         @task
         def wait() -> None:
-            self.stand_in_thread()
+            self.block_in_thread()
 
         return wait
 
@@ -96,12 +96,12 @@ async def stubborn() -> AsyncIterator[Stubborn]:
 
 
 async def stuck_jobs(client: Client) -> list[tuple[int, ...]]:
-    """What the list of workers says."""
+    """The stuck jobs that the list of workers shows."""
     return [worker.stuck for worker in await client.admin.list_workers()]
 
 
 async def claimed(db: asyncpg.Connection, schema: str, job_id: int) -> bool:
-    """Whether a worker holds the claim of a job."""
+    """Whether a worker has the claim of a job."""
     return await db.fetchval(f"select locked_by is not null from {schema}._all_jobs() where id = $1", job_id)
 
 
@@ -114,10 +114,10 @@ async def wait_for_list(client: Client, *expected: tuple[int, ...]) -> None:
     await wait_until(says_so, description=f"the stuck jobs {expected}")
 
 
-async def test_a_cancelled_handler_that_goes_on_is_reported_and_listed_and_its_slot_replaced(
+async def test_a_cancelled_handler_that_continues_is_reported_and_listed_and_its_slot_replaced(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, db: asyncpg.Connection, schema: str
 ) -> None:
-    """With its stack; and with two slots, two other jobs still run at once."""
+    """The report has its stack. A worker with two slots still runs two other jobs at once."""
     both = asyncio.Barrier(2)
 
     @task
@@ -146,7 +146,7 @@ async def test_a_cancelled_handler_that_goes_on_is_reported_and_listed_and_its_s
 
 
 async def test_a_handler_that_ends_in_time_is_not_stuck(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """The rule; nothing is left of its timer."""
+    """Its timer is cancelled."""
 
     @task
     async def hang() -> None:
@@ -166,7 +166,7 @@ async def test_a_handler_that_ends_in_time_is_not_stuck(client: Client, make_wor
 async def test_when_a_stuck_handler_ends_there_are_as_many_loops_as_before(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn
 ) -> None:
-    """Its own loop ends, while its replacement works: never more jobs at once than the concurrency says."""
+    """Its own loop ends while its replacement works, so there are never more jobs than the concurrency."""
     release, at_once, most = asyncio.Event(), 0, 0
 
     @task
@@ -214,10 +214,10 @@ async def test_the_serial_queue_of_a_stuck_handler_stays_held_until_it_ends(
     assert ([free.id], [free.id, second.id]) == (before, seen.ids(JobCompleted))
 
 
-async def test_with_as_many_stuck_handlers_as_slots_the_worker_says_so_and_fetches_no_more_until_one_ends(
+async def test_with_as_many_stuck_handlers_as_slots_the_worker_fetches_no_more_until_one_ends(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn
 ) -> None:
-    """Something is badly wrong with its tasks: other workers may do better."""
+    """Its tasks have a serious fault, which the worker reports. Other workers may do better."""
     last = asyncio.Event()
 
     @task
@@ -246,10 +246,10 @@ async def test_with_as_many_stuck_handlers_as_slots_the_worker_says_so_and_fetch
     assert (tuple(ids), [waits.id], 1) == (told.job_ids, seen.ids(JobCompleted), len(seen.of(TooManyStuck)))
 
 
-async def test_a_full_worker_takes_its_slot_back(
+async def test_a_full_worker_closes_its_slot(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It made it while it was idle; the next job would start beside the stuck ones."""
+    """It opened the slot while it was idle, and the next job would start beside the stuck ones."""
     monkeypatch.setattr("asyncq.engine.fetch.handoff.BUSY_S", 3600)
     async with make_worker(stubborn.task, nothing, concurrency=1).start() as worker:
         assert worker._running is not None
@@ -266,10 +266,10 @@ async def test_a_full_worker_takes_its_slot_back(
     assert token
 
 
-async def test_what_a_full_worker_had_fetched_goes_back(
+async def test_claims_that_a_full_worker_had_fetched_are_returned(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would start on the last slot that was replaced."""
+    """They would start on the last replaced slot."""
     monkeypatch.setattr("asyncq.engine.fetch.inbox.STALE_S", 3600)
     monkeypatch.setattr("asyncq.engine.fetch.schedule.wanted_now", lambda *_: 3)
     first = await client.add_job("ignore")
@@ -285,10 +285,10 @@ async def test_what_a_full_worker_had_fetched_goes_back(
     assert (tuple(rest), "too many handlers are stuck") == (returned.job_ids, returned.reason)
 
 
-async def test_a_thread_that_goes_on_is_stuck_too_and_another_thread_takes_its_place(
+async def test_a_thread_that_continues_is_stuck_too_and_another_thread_takes_its_place(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn
 ) -> None:
-    """Threads are limited as slots are: the replacement needs one of its own."""
+    """Threads are limited as slots are, so the replacement needs its own."""
     async with make_worker(stubborn.plain_task, nothing_in_a_thread, concurrency=2).start() as worker:
         added = await client.add_job("wait")
         await seen.wait_for(JobStarted)
@@ -304,13 +304,13 @@ async def test_a_thread_that_goes_on_is_stuck_too_and_another_thread_takes_its_p
         after = threads.total_tokens
 
     assert ([other.id], [added.id]) == (seen.ids(JobCompleted), seen.ids(JobCancelled))
-    assert (True, 3, 2) == ("in stand_in_thread" in told.stack, during, after)
+    assert (True, 3, 2) == ("in block_in_thread" in told.stack, during, after)
 
 
 async def test_a_handler_that_ignores_that_its_worker_was_declared_dead_is_stuck(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn, db: asyncpg.Connection, schema: str
 ) -> None:
-    """Its job belongs to others; what it comes to is refused."""
+    """Its job belongs to another worker, so its result is refused."""
     async with make_worker(stubborn.task, nothing, concurrency=2, lease=1).start():
         added = await client.add_job("ignore", job_key="has a row")
         await seen.wait_for(JobStarted)
@@ -356,11 +356,11 @@ async def test_a_stop_with_stuck_handlers_ends_within_its_bounds(
 async def test_a_stuck_handler_that_ends_in_the_grace_period_is_settled(
     client: Client, make_worker: MakeWorker, seen: Seen, stubborn: Stubborn
 ) -> None:
-    """As any other one."""
+    """Its result is written like that of any other handler."""
 
     @task
     async def stubborn_until_told(ctx: JobContext) -> None:
-        await stubborn.stand_here()
+        await stubborn.block_here()
 
     async with make_worker(stubborn_until_told, concurrency=2).start() as worker, asyncio.TaskGroup() as group:
         added = await client.add_job(stubborn_until_told)
@@ -377,7 +377,7 @@ async def test_a_stuck_handler_that_ends_in_the_grace_period_is_settled(
 async def test_a_handler_that_had_no_turn_because_another_blocked_the_loop_is_not_stuck(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Only time in which it could have ended counts."""
+    """Only time in which the handler could have ended counts."""
 
     @task
     async def block_when_cancelled() -> None:

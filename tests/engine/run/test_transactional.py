@@ -1,4 +1,4 @@
-"""Transactional tasks: what a handler does and the end of its job are one transaction: both happen, or neither."""
+"""Transactional tasks: the work of a handler and the end of its job are one transaction."""
 
 import asyncio
 from typing import Any, get_args
@@ -27,10 +27,10 @@ from tests.support.waiting import wait_until
 LEVELS: tuple[Isolation, ...] = get_args(Isolation)
 
 
-async def test_what_a_handler_does_is_committed_with_its_job(
+async def test_the_work_of_a_handler_is_committed_with_its_job(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """While it runs, nobody sees it; when its job is gone, all of it is there."""
+    """Its rows become visible when its job ends, and not before."""
     before: list[list[int]] = []
 
     @task(transactional=True)
@@ -55,7 +55,7 @@ async def test_what_a_handler_does_is_committed_with_its_job(
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-async def test_what_a_handler_does_before_it_raises_is_rolled_back(
+async def test_the_work_of_a_handler_that_raises_is_rolled_back(
     client: Client,
     make_worker: MakeWorker,
     effects: Effects,
@@ -64,7 +64,7 @@ async def test_what_a_handler_does_before_it_raises_is_rolled_back(
     attempts: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever it raises: an exception ends a transaction so everywhere. Its job goes on as always."""
+    """Any exception rolls the transaction back. The job is handled as without the option."""
 
     @task(transactional=True)
     async def write(ctx: JobContext) -> None:
@@ -80,10 +80,10 @@ async def test_what_a_handler_does_before_it_raises_is_rolled_back(
     assert [] == [record.getMessage() for record in caplog.records if record.name == "asyncio"]
 
 
-async def test_everything_that_goes_over_the_context_is_one_transaction(
+async def test_everything_that_uses_the_context_is_one_transaction(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """Also the jobs that it adds; `transaction()` is a savepoint in it."""
+    """This includes the jobs that it adds. `transaction()` is a savepoint of it."""
     numbers: list[str] = []
     number = "select pg_current_xact_id()::text"
 
@@ -108,10 +108,10 @@ async def test_everything_that_goes_over_the_context_is_one_transaction(
 
 
 @pytest.mark.parametrize("level", [None, *LEVELS])
-async def test_its_isolation_is_what_the_task_says(
+async def test_its_isolation_is_that_of_the_task(
     client: Client, make_worker: MakeWorker, level: Isolation | None
 ) -> None:
-    """Read committed by default, whatever the role or the database has for one."""
+    """The default is read committed, whatever the role or the database has set."""
     found: list[str] = []
 
     @task(transactional=True, isolation=level)
@@ -127,7 +127,7 @@ async def test_its_isolation_is_what_the_task_says(
 async def test_the_next_job_of_its_queue_starts_when_it_is_committed(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Its queue is freed in the same transaction, and its own worker looks again."""
+    """Its queue is freed in the same transaction, and the worker fetches again."""
     kept: list[list[int]] = []
 
     @task(transactional=True, queue="line")
@@ -145,7 +145,7 @@ async def test_the_next_job_of_its_queue_starts_when_it_is_committed(
 async def test_a_completed_job_that_is_to_be_kept_is_kept(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """Its unique policy looks at ended jobs."""
+    """Its unique policy includes ended jobs."""
 
     @task(
         transactional=True,
@@ -161,13 +161,13 @@ async def test_a_completed_job_that_is_to_be_kept_is_kept(
     assert ([first.id], JobState.COMPLETED) == (await effects.kept(), again.existing_state)
 
 
-# What a handler can do wrong
+# Mistakes of a handler
 
 
-async def test_a_handler_that_goes_on_after_an_error_of_the_server_fails_its_job(
+async def test_a_handler_that_continues_after_an_error_of_the_server_fails_its_job(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """The server would answer COMMIT with a rollback, and the job would be taken for done."""
+    """The server would answer COMMIT with a rollback, and the job would look completed."""
 
     @task(transactional=True)
     async def write(ctx: JobContext) -> None:
@@ -202,14 +202,12 @@ async def test_a_handler_that_ends_the_transaction_itself_fails_its_job(
 
     assert 1 == job.attempts
     assert "in which the job was to be completed has ended: its handler must not end it" in (job.last_error or "")
-    # It may have been a commit: nothing is said of what became of the handler's work.
+    # It may have been a commit, so the outcome of the handler's work is not reported.
     assert "rolled back" not in (job.last_error or "")
 
 
-async def test_what_the_server_refuses_at_commit_fails_the_job(
-    client: Client, make_worker: MakeWorker, effects: Effects
-) -> None:
-    """A deferred constraint, say: that is the handler's mistake."""
+async def test_an_error_at_commit_fails_the_job(client: Client, make_worker: MakeWorker, effects: Effects) -> None:
+    """A deferred constraint, for example, is a mistake of the handler."""
     await effects.on_commit("raise exception using errcode = '23514', message = 'not so'")
 
     @task(transactional=True)
@@ -227,7 +225,7 @@ async def test_what_the_server_refuses_at_commit_fails_the_job(
 async def test_the_context_of_an_ended_handler_has_no_connection(
     client: Client, make_worker: MakeWorker, effects: Effects
 ) -> None:
-    """A task that it left behind would write into the transaction after its end, or into whatever comes next."""
+    """A task that it left behind would write into the transaction after its end, or into the next one."""
     refused: list[BaseException] = []
     left: list[asyncio.Task[None]] = []
 
@@ -258,7 +256,7 @@ async def seen_all(effects: Effects, job: int) -> bool:
     return job in await effects.kept()
 
 
-# What stands in its way
+# Obstacles
 
 
 async def test_a_serialization_failure_costs_no_attempt(
@@ -282,7 +280,7 @@ async def test_a_serialization_failure_costs_no_attempt(
 async def test_a_run_that_gets_no_connection_costs_no_attempt(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """Others hold them all; its handler was not even called, and says so in the end."""
+    """Other handlers use all connections. Its handler was not called, which the error reports."""
     held = asyncio.Event()
     calls: list[int] = []
 
@@ -328,7 +326,7 @@ async def test_a_connection_that_is_lost_before_the_commit_costs_no_attempt(
 # The claim
 
 
-async def test_a_claim_that_is_gone_before_it_begins_is_not_run(
+async def test_a_claim_that_is_lost_before_it_begins_is_not_run(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """It waited for a connection, and its worker was declared dead meanwhile: another one runs the job."""
@@ -359,7 +357,7 @@ async def test_a_claim_that_is_gone_before_it_begins_is_not_run(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_nothing_is_committed_under_a_claim_that_is_gone(
+async def test_nothing_is_committed_under_a_lost_claim(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -368,7 +366,7 @@ async def test_nothing_is_committed_under_a_claim_that_is_gone(
     schema: str,
     level: Isolation,
 ) -> None:
-    """However it went: somebody with all rights has taken it. An event says so."""
+    """Another role may have taken the claim at any time. An event reports it."""
 
     @task(transactional=True, isolation=level)
     async def write(ctx: JobContext) -> None:
@@ -451,10 +449,10 @@ async def test_a_stop_at_any_moment_keeps_all_of_a_run_or_nothing(
     assert (2, 0) == (len(left) + len(await effects.kept()), seen.of(WorkerStopped)[0].stuck)
 
 
-async def test_who_keeps_a_transaction_open_for_long_is_told(
+async def test_a_transaction_that_is_open_for_long_is_reported(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hinders vacuum in the whole database; told again when it has been open for twice as long."""
+    """It delays vacuum in the whole database. It is reported again after twice the time."""
     monkeypatch.setattr(transactions, "TELL_AFTER_S", 0.02)
 
     @task(transactional=True)

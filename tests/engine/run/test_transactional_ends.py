@@ -1,4 +1,4 @@
-"""What ends a job's transaction besides its handler's return: the job's own doing, a lost connection, odd errors."""
+"""Ends of a job's transaction other than a return: changes of the job itself, lost connections, odd errors."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ from tests.support.seen import Seen
 async def test_a_handler_that_replaces_its_own_job_is_kept_with_its_successor(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, level: Isolation
 ) -> None:
-    """A job that plans its next round: it ends as replaced, once, and what it did is committed."""
+    """The job plans its next round: it ends as replaced, once, and its work is committed."""
 
     @task(transactional=True, isolation=level, unique={"on_conflict": "replace"})
     async def poll_feed(ctx: JobContext) -> None:
@@ -45,10 +45,10 @@ async def test_a_handler_that_replaces_its_own_job_is_kept_with_its_successor(
 
 
 @pytest.mark.parametrize("in_savepoint", [False, True])
-async def test_a_handler_that_cancels_its_own_job_ends_it_with_what_it_did(
+async def test_a_handler_that_cancels_its_own_job_ends_it_with_its_work(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, *, in_savepoint: bool
 ) -> None:
-    """A queue goes on after it, too."""
+    """Its queue continues, too."""
 
     @task(transactional=True, queue="feeds")
     async def retire(ctx: JobContext) -> None:
@@ -73,7 +73,7 @@ async def test_a_handler_that_cancels_its_own_job_ends_it_with_what_it_did(
 async def test_a_cancellation_that_the_handler_undoes_cancels_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """The savepoint is rolled back, and with it the mark."""
+    """The rollback of the savepoint removes the mark."""
 
     @task(transactional=True)
     async def hesitate(ctx: JobContext) -> None:
@@ -90,10 +90,10 @@ async def test_a_cancellation_that_the_handler_undoes_cancels_nothing(
     assert ([added.id], [added.id]) == (await effects.kept(), seen.ids(JobCompleted))
 
 
-async def test_what_somebody_else_cancels_meanwhile_is_rolled_back(
+async def test_the_work_of_a_job_that_is_cancelled_meanwhile_is_rolled_back(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects
 ) -> None:
-    """The same mark, of another transaction: who cancelled it was told that it is cancelled."""
+    """The mark comes from another transaction. A confirmed cancellation must hold."""
 
     @task(transactional=True)
     async def write(ctx: JobContext) -> None:
@@ -129,7 +129,7 @@ async def test_a_lost_connection_costs_no_attempt_whatever_the_handler_sees_of_i
     schema: str,
     then: str,
 ) -> None:
-    """The next statement fails, or the one that runs, and the handler lets that out, as it was told to."""
+    """The current or the next statement fails, and the handler raises that error, as documented."""
 
     @task(transactional=True, max_attempts=1)
     async def write(ctx: JobContext) -> None:
@@ -158,7 +158,7 @@ async def test_a_lost_connection_costs_no_attempt_whatever_the_handler_sees_of_i
 
 
 async def test_a_conflict_in_a_task_group_costs_no_attempt(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """One of the errors of the group says so."""
+    """One error of the group is the conflict."""
 
     @task(transactional=True, isolation="serializable", max_attempts=1)
     async def write(ctx: JobContext) -> None:
@@ -190,10 +190,10 @@ class Unprintable(Exception):
 
 
 @pytest.mark.parametrize("kind", [Delegating, Unprintable])
-async def test_an_error_that_cannot_be_looked_at_is_a_failed_attempt(
+async def test_an_error_whose_text_cannot_be_read_is_a_failed_attempt(
     client: Client, make_worker: MakeWorker, seen: Seen, kind: type[Exception]
 ) -> None:
-    """Of the job: the worker goes on, and runs the next one."""
+    """The worker goes on, and runs the next job."""
 
     @task(transactional=True)
     async def write(ctx: JobContext) -> None:
@@ -210,7 +210,7 @@ async def test_an_error_that_cannot_be_looked_at_is_a_failed_attempt(
 async def test_an_error_without_a_text_after_the_end_of_its_job_is_ignored(
     client: Client, make_worker: MakeWorker, seen: Seen, dsn: str
 ) -> None:
-    """The job was completed in a transaction of the handler's; what comes then is told as it can be."""
+    """The job was completed in the handler's own transaction. The later error is reported as far as possible."""
 
     @task
     async def write(ctx: JobContext) -> None:
@@ -263,7 +263,7 @@ async def test_a_connection_that_was_ended_while_no_statement_ran_is_explained(
     assert 1 == len(seen.of(JobCompleted))
 
 
-async def test_a_plain_handler_whose_connection_was_ended_is_told_so_too(
+async def test_a_plain_handler_whose_connection_was_ended_gets_a_note_too(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
     """Its own error stays, with a note."""

@@ -1,6 +1,6 @@
-"""Others change a job while its transaction is open: cancel it, replace it, ask for it again, add its key anew.
+"""Others change a job while its transaction is open: cancel it, replace it, rerun it, or add its key again.
 
-At every isolation level: what they were told stays true, and no request is lost.
+At every isolation level confirmed changes hold, and no request is lost.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def changed_meanwhile(effects: Effects, level: Isolation, change: Change, **opti
                 await change(ctx.job.id)
                 await asyncio.sleep(0.01)
             except asyncio.CancelledError:
-                return  # On its way already: it ends as if it had not been told.
+                return  # The handler ends as if it had not been cancelled.
 
     return write
 
@@ -43,7 +43,10 @@ def changed_meanwhile(effects: Effects, level: Isolation, change: Change, **opti
 async def test_a_job_that_is_cancelled_has_no_effect(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, level: Isolation
 ) -> None:
-    """Who cancelled it was told so before it was committed: then it never will be, whether its handler heard or not."""
+    """The cancellation was confirmed before the commit.
+
+    So the commit must fail, whether the handler noticed it or not.
+    """
     write = changed_meanwhile(effects, level, lambda job: client.admin.cancel_jobs([job]))
     added = await client.add_job(write)
     async with make_worker(write).start():
@@ -88,7 +91,7 @@ async def test_a_job_that_is_asked_for_again_runs_again(
 async def test_a_job_whose_key_goes_to_a_new_one_is_done_and_so_is_the_new_one(
     client: Client, make_worker: MakeWorker, seen: Seen, effects: Effects, level: Isolation
 ) -> None:
-    """It has one attempt left then. An old snapshot cannot end it: it is hindered, and done again at no cost."""
+    """The old job has one attempt left. An old snapshot cannot end it, so it is interrupted and repeated at no cost."""
     write = changed_meanwhile(effects, level, lambda _: client.add_job(write, job_key="k"))
     old = await client.add_job(write, job_key="k")
     async with make_worker(write, concurrency=1).start():
@@ -104,7 +107,7 @@ async def test_a_handler_that_adds_its_own_key_beside_others_does_not_deadlock(
 ) -> None:
     """Each of its runs adds its successor, while others add the same key as fast as they can.
 
-    The handler holds its row when it waits for the key lock, and who has locked the key wants the row.
+    The handler holds its row while it waits for the key lock; adds that hold the key lock wait for the row.
     """
     outside: list[int] = []
 

@@ -62,7 +62,7 @@ GROUPS: dict[str, tuple[BaseException, tuple[type[Outcome], float | None, str | 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_verdict_in_a_group_decides(name: str) -> None:
-    """`asyncio.TaskGroup` raises groups only, so a verdict of a child comes in one."""
+    """`asyncio.TaskGroup` raises groups only, so a verdict of a child arrives in one."""
     error, expected = GROUPS[name]
     kind, delay_s, line = said(outcome_of(error, interrupted=False))
 
@@ -81,8 +81,8 @@ def test_an_interrupted_handler_may_still_raise_a_verdict() -> None:
     assert Snoozed(7.0) == outcome_of(group(CANCELLED, Snooze(7)), interrupted=True)
 
 
-def test_a_ctrl_c_in_a_group_goes_on() -> None:
-    """As one without a group does: the process is to end."""
+def test_a_ctrl_c_in_a_group_is_raised() -> None:
+    """A plain KeyboardInterrupt does too: the process must end."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -92,7 +92,7 @@ def test_a_ctrl_c_in_a_group_goes_on() -> None:
 
 
 def test_the_other_errors_of_a_group_are_in_last_error() -> None:
-    """The verdict decides; the error beside it may be the reason."""
+    """The verdict decides, but another error may be its reason."""
     outcome = outcome_of(group(OSError("disk full"), Discard("no use")), interrupted=False)
 
     assert isinstance(outcome, Discarded)
@@ -111,7 +111,7 @@ def caused(raise_it: Callable[[], None]) -> str:
 
 
 def discard_from() -> None:
-    """With a cause."""
+    """Raise the verdict with a cause."""
     try:
         int("x")
     except ValueError as error:
@@ -119,7 +119,7 @@ def discard_from() -> None:
 
 
 def retry_within() -> None:
-    """With a context alone."""
+    """Raise the verdict with a context alone."""
     try:
         int("x")
     except ValueError:
@@ -127,12 +127,12 @@ def retry_within() -> None:
 
 
 def discard_long() -> None:
-    """With a cause that is longer than there is room for."""
+    """Raise the verdict with a cause that is too long to be stored."""
     raise Discard("no use") from ValueError("x" * 2 * MAX_ERROR)
 
 
 def discard_alone() -> None:
-    """Without the context."""
+    """Raise the verdict without the context."""
     try:
         int("x")
     except ValueError:
@@ -150,7 +150,7 @@ def test_a_verdict_keeps_its_cause(raise_it: Callable[[], None]) -> None:
 
 
 def test_a_verdict_with_a_long_cause_is_cut() -> None:
-    """As every `last_error`; its beginning and its end stay."""
+    """Every `last_error` is cut like this; its beginning and its end stay."""
     error = caused(discard_long)
 
     assert len(error) <= MAX_ERROR
@@ -159,7 +159,7 @@ def test_a_verdict_with_a_long_cause_is_cut() -> None:
 
 
 def test_a_verdict_without_a_cause_is_its_reason() -> None:
-    """A verdict is expected, so that its traceback is of no use. `from None` leaves the context out."""
+    """A verdict is deliberate, so its traceback is not needed. `from None` leaves the context out."""
     assert ("Discard: no use", "Discard: x") == (caused(discard_alone), caused(lambda: throw(Discard("x"))))
 
 
@@ -168,7 +168,7 @@ def throw(error: Exception) -> None:
     raise error
 
 
-async def test_a_verdict_of_a_child_task_decides_how_the_job_goes_on(
+async def test_a_verdict_of_a_child_task_decides_the_outcome(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """Through asyncio's task group and anyio's, each with a sibling that is cancelled."""

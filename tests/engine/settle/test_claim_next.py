@@ -28,7 +28,7 @@ from tests.support.faults import link_to
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
 
-LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # no question for what has become due finds it
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # no check for due jobs finds it
 
 
 @task(queue="line")
@@ -44,13 +44,13 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long ago the last fetch was, it is enough to ask what has become due since then."""
+    """Since the last fetch, only jobs that became due meanwhile count, however long ago that was."""
     monkeypatch.setattr(schedule, "LONGEST_TURN_S", 3600)
 
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
-    """Nothing is fetched ahead once a job runs, so that no fetch comes between by chance; each fetch sees all."""
+    """Nothing is fetched ahead once a job runs, so that no fetch interferes by chance; each fetch is complete."""
 
     def wanted(waiting: int, buffered: int, *_: float) -> int:
         return waiting + 1 if waiting > buffered or not seen.of(JobStarted) else 0
@@ -89,7 +89,7 @@ async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
 async def test_a_worker_that_runs_once_fetches_no_more_than_others(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What jobs have added is looked for when a queue does not go on."""
+    """The worker fetches jobs that were added meanwhile when a queue has no next job."""
 
     @task(queue="line")
     async def add(number: int) -> None:
@@ -105,7 +105,7 @@ async def test_a_worker_that_runs_once_fetches_no_more_than_others(
 
 @pytest.mark.usefixtures("patient", "steady")
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_queues_go_on_without_a_fetch_while_nobody_waits(
+async def test_queues_continue_without_a_fetch_while_nobody_waits(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, concurrency: int
 ) -> None:
     """It is asked now and then whether anything has become due; a slot that waits for a follower is not free."""
@@ -133,7 +133,7 @@ async def test_queues_go_on_without_a_fetch_while_nobody_waits(
 async def test_a_question_that_fails_is_no_failure_of_the_settlement(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whose outcome it does not make doubtful."""
+    """Its failure must not make the settlement's outcome doubtful."""
 
     async def fail(*_: Any) -> None:
         raise StoreUnavailable("no answer", outcome="unknown")
@@ -147,8 +147,8 @@ async def test_a_question_that_fails_is_no_failure_of_the_settlement(
 
 
 @pytest.mark.usefixtures("steady")
-async def test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody(dsn: str, schema: str, seen: Seen) -> None:
-    """A job that follows may come with its answer, but not for ever."""
+async def test_an_end_that_cannot_be_written_blocks_its_slot_for_nobody(dsn: str, schema: str, seen: Seen) -> None:
+    """A next job may be claimed with its answer, but not for ever."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")
@@ -173,10 +173,10 @@ async def test_an_end_that_cannot_be_written_keeps_its_slot_from_nobody(dsn: str
 
 
 @pytest.mark.usefixtures("steady")
-async def test_what_no_question_finds_waits_for_a_while_and_not_for_the_end_of_the_queue(
+async def test_a_job_that_no_check_for_due_jobs_finds_waits_for_a_while_only(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """What comes with an old time, as from a transaction that lasted, or from another worker."""
+    """The job is due since long: its transaction lasted, or another worker returned it."""
 
     @task(queue="line")
     async def short() -> None:
@@ -193,10 +193,10 @@ async def test_what_no_question_finds_waits_for_a_while_and_not_for_the_end_of_t
 
 
 @pytest.mark.usefixtures("patient", "steady")
-async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
+async def test_an_urgent_job_does_not_wait_for_the_end_of_the_queue(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """The only slot goes from job to job of a queue, for as long as a fetch looks ahead: then the order decides."""
+    """The only slot continues the queue for as long as a fetch looks ahead; then the order decides."""
 
     @task(queue="line")
     async def short() -> None:
@@ -218,7 +218,7 @@ async def test_what_is_urgent_does_not_wait_for_the_end_of_the_queue(
 
 @pytest.mark.usefixtures("patient", "steady")
 async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """A deep queue that came first does not keep the only slot until it is empty."""
+    """A deep queue does not use the only slot until it is empty."""
     await client.add_jobs([nothing.job(number).with_options(run_at=LONG_AGO) for number in range(500)])
     other = await client.add_job(nothing, queue="other", priority=-1)
     async with make_worker(nothing, concurrency=1).start():
@@ -232,8 +232,8 @@ async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWor
 
 
 @pytest.mark.usefixtures("endless", "patient")
-async def test_claims_whose_answer_was_lost_come_back(dsn: str, schema: str, client: Client, seen: Seen) -> None:
-    """The first job has ended, the second is claimed, and nobody knows: it is returned, and runs."""
+async def test_claims_whose_answer_was_lost_are_returned(dsn: str, schema: str, client: Client, seen: Seen) -> None:
+    """The first job has ended and the second is claimed, unknown to the worker. It is returned, and runs."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")
@@ -255,7 +255,7 @@ async def test_claims_whose_answer_was_lost_come_back(dsn: str, schema: str, cli
 
 
 @pytest.mark.usefixtures("endless", "patient")
-async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
+async def test_a_next_job_that_is_cancelled_in_flight_never_starts(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -263,7 +263,7 @@ async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The message about it overtakes the claim, as with a fetch."""
+    """The notification overtakes the claim, as with a fetch."""
     heard: list[int] = []
     real = Canceller.cancel
 
@@ -292,7 +292,7 @@ async def test_a_follower_that_is_cancelled_on_its_way_never_starts(
 
 
 @pytest.mark.usefixtures("endless", "patient")
-async def test_followers_that_come_while_the_worker_stops_go_back(
+async def test_next_jobs_that_arrive_while_the_worker_stops_are_returned(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They never started, and lose no attempt."""
@@ -327,7 +327,7 @@ async def test_followers_that_come_while_the_worker_stops_go_back(
 async def test_a_failure_frees_the_queue_and_the_next_one_runs(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Only what ended well has a successor; the others are written as ever."""
+    """Only a job that ended well claims the next one. Other ends are written as usual."""
 
     @task(queue="line")
     async def fail_once(ctx: JobContext) -> None:

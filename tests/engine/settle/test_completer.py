@@ -1,4 +1,4 @@
-"""The completer: what runs came to is written in batches, once, whatever happens to its connection."""
+"""The completer writes the results of runs in batches, once, even if its connection fails."""
 
 import asyncio
 from collections.abc import Collection
@@ -37,10 +37,10 @@ async def nothing() -> None:
     """The least job."""
 
 
-async def test_a_completion_is_told_only_after_its_commit(
+async def test_a_completion_is_reported_only_after_its_commit(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate
 ) -> None:
-    """Metrics and tests that trust the event would otherwise count what a crash undoes."""
+    """Otherwise metrics and tests would count jobs whose completion a crash undoes."""
     async with make_worker(nothing).start():
         added = await client.add_job(nothing)
         await wait_until(lambda: bool(gate.batches), description="the write to begin")
@@ -51,10 +51,10 @@ async def test_a_completion_is_told_only_after_its_commit(
     assert ([], JobState.ACTIVE) == before
 
 
-async def test_what_ends_during_a_write_is_written_in_one_batch(
+async def test_jobs_that_end_during_a_write_are_written_in_one_batch(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate
 ) -> None:
-    """The first completion goes out at once, the rest waits for it together: latency when idle, batches under load."""
+    """The first result is written at once, the others follow together: low latency when idle, batches under load."""
     async with make_worker(nothing, concurrency=1).start():
         await client.add_job(nothing)
         await wait_until(lambda: bool(gate.batches), description="the first write to begin")
@@ -70,7 +70,7 @@ async def test_what_ends_during_a_write_is_written_in_one_batch(
 async def test_job_loops_wait_when_writing_does_not_keep_up(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a database that hangs would be paid for in memory, and in work that is done twice after a crash."""
+    """Otherwise a database that hangs would fill the memory, and more jobs would be repeated after a crash."""
     monkeypatch.setattr(outbox, "FULL", 3)
     async with make_worker(nothing, concurrency=1).start():
         for _ in range(20):
@@ -99,10 +99,10 @@ async def test_a_settlement_survives_the_end_of_its_connection(
     assert (1, 2, []) == (cut, len(seen.of(JobStarted)), seen.of(JobLost))
 
 
-async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
+async def test_a_settlement_whose_answer_is_lost_is_reported_once_and_as_done(
     dsn: str, schema: str, client: Client, seen: Seen
 ) -> None:
-    """It was committed: to call the claim lost would be a false alarm, and a completion would be missing."""
+    """It was committed: a lost claim would be a false alarm, and a completion would be missing."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -124,10 +124,10 @@ async def test_a_settlement_whose_answer_is_lost_is_told_once_and_as_done(
     assert 1 <= len(seen.of(SettleFailed))
 
 
-async def test_what_was_written_before_the_server_went_away_is_done(
+async def test_statements_that_were_written_before_the_server_failed_are_done(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch takes several statements: one that was never sent says nothing of those before it."""
+    """A batch takes several statements. If one was never sent, the earlier ones are still committed."""
     real = completer.store.settle_rest
     failed: list[Collection[Settlement]] = []
 
@@ -151,7 +151,7 @@ async def test_what_was_written_before_the_server_went_away_is_done(
     assert ([], True) == (seen.of(JobLost), done.id in seen.ids(JobCompleted))
 
 
-async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
+async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_continues(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wake-up for the next job of the queue must not be lost with the answer."""
@@ -178,7 +178,7 @@ async def test_a_queue_freed_by_a_settlement_whose_answer_is_lost_goes_on(
     assert (3, {"after": 1}) == (len(seen.of(JobStarted)), link.cuts)
 
 
-async def test_a_row_that_another_transaction_holds_is_settled_later_and_delays_nobody(
+async def test_a_row_that_is_locked_is_settled_later_and_delays_no_other(
     dsn: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """A user's open transaction with one job must not stop the completions of all the others."""
@@ -205,7 +205,7 @@ async def test_a_row_that_another_transaction_holds_is_settled_later_and_delays_
     assert held.id == seen.ids(JobCompleted)[-1]
 
 
-async def test_job_loops_wait_when_somebody_holds_very_many_rows(
+async def test_job_loops_wait_when_very_many_rows_are_locked(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -213,7 +213,7 @@ async def test_job_loops_wait_when_somebody_holds_very_many_rows(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What cannot be written is bounded, whatever the reason."""
+    """The number of unwritten results is bounded for any reason."""
     monkeypatch.setattr(outbox, "FULL", 2)
     monkeypatch.setattr(outbox, "HELD_BACK", 3)
     await client.add_jobs([nothing.job()] * 40)
@@ -226,7 +226,7 @@ async def test_job_loops_wait_when_somebody_holds_very_many_rows(
     await db.execute("begin")
     async with make_worker(nothing, concurrency=1).start():
         await seen.wait_for(JobStarted, 6)
-        for _ in range(3):  # what is held is tried again and again meanwhile
+        for _ in range(3):  # locked claims are tried again and again meanwhile
             await asyncio.sleep(outbox.LATER_S)
         held = len(seen.of(JobStarted))
         await db.execute("commit")
@@ -235,10 +235,10 @@ async def test_job_loops_wait_when_somebody_holds_very_many_rows(
     assert 6 <= held <= 8
 
 
-async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle(
+async def test_a_row_that_was_locked_is_settled_even_when_the_worker_is_never_idle(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """A worker under load has always something newer to write: the older must not starve behind it."""
+    """A busy worker always has newer results to write, which must not starve the older one."""
     entered, leave, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @task
@@ -265,7 +265,7 @@ async def test_a_row_that_was_held_is_settled_even_when_the_worker_is_never_idle
     assert 1 == seen.ids(JobCompleted).count(held.id)
 
 
-async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
+async def test_a_row_that_is_free_again_is_settled_however_many_others_are_locked(
     dsn: str, schema: str, client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection
 ) -> None:
     """A transaction holds the rows of one job after the other: each of them put off the next try of all."""
@@ -303,10 +303,10 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_held(
     assert seen.of(JobStarted)[0].claim.id == seen.of(JobCompleted)[0].claim.id
 
 
-async def test_a_run_that_lost_its_claim_is_told_so_and_does_not_settle_the_second_run(
+async def test_a_run_that_lost_its_claim_is_reported_and_does_not_settle_the_second_run(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """The second run decides: if the first one settled it, a job whose second run fails would be lost."""
+    """Only the second run may settle the job: otherwise the job would be lost if its second run fails."""
     entered, leave = [asyncio.Event(), asyncio.Event()], [asyncio.Event(), asyncio.Event()]
     runs: list[int] = []
 
@@ -343,7 +343,7 @@ UNLOCK = "update {schema}._jobs set locked_by = null, locked_at = null, lock_tok
 
 
 @pytest.mark.parametrize("first_end", [None, Snooze(0)])
-async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
+async def test_a_waiting_settlement_is_replaced_by_that_of_a_newer_claim(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -352,7 +352,7 @@ async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
     schema: str,
     first_end: Snooze | None,
 ) -> None:
-    """The job was taken from this worker, and came to it again, while another write was under way: one is lost."""
+    """The worker lost the claim and got a newer one during another write. The older settlement is lost."""
     runs: list[int] = []
 
     @task
@@ -376,7 +376,7 @@ async def test_a_settlement_that_waits_makes_way_for_that_of_a_newer_claim(
     assert ([added.id], [other.id, added.id]) == (seen.ids(JobLost), seen.ids(JobCompleted))
 
 
-async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim(
+async def test_a_delayed_settlement_is_replaced_by_that_of_a_newer_claim(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -384,7 +384,7 @@ async def test_a_settlement_that_was_held_up_makes_way_for_that_of_a_newer_claim
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever held the row has taken the claim away: what the first run came to is not tried again."""
+    """The holder of the row took the claim away, so the settlement of the first run is not repeated."""
     monkeypatch.setattr(outbox, "LATER_S", 3600.0)
     held_back = asyncio.Event()
     real = completer.store.settle_rest
@@ -454,7 +454,7 @@ async def test_a_write_on_a_half_open_connection_ends_at_its_deadline_and_is_mad
     assert (2, []) == (len(seen.of(JobStarted)), seen.of(JobLost))
 
 
-async def test_settlements_that_cannot_be_written_at_the_stop_are_told_and_left_to_the_lease(
+async def test_settlements_that_cannot_be_written_at_the_stop_are_reported_and_left_to_the_lease(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,

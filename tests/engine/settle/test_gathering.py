@@ -1,4 +1,4 @@
-"""Where very many jobs end well, their ends are gathered before they are written; nobody waits for that."""
+"""If very many jobs end well, their ends are gathered before they are written, and nobody waits for that."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def run_some(client: Client, seen: Seen, before: int = 0) -> None:
 
 
 async def batches_of_five(client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate) -> list[int]:
-    """In which batches the ends of five jobs are written."""
+    """The batches in which the ends of five jobs are written."""
     gate.opened.set()
     async with make_worker(instant, concurrency=1).start():
         await run_some(client, seen)
@@ -68,7 +68,7 @@ async def test_enough_ends_are_written_together(
 async def test_a_few_ends_are_written_once_they_have_waited_long_enough(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last ones of a burst: no other may ever come."""
+    """They are the last ones of a burst, and no other may follow."""
     monkeypatch.setattr(completer, "MANY", 0)
     async with make_worker(instant).start():
         await run_some(client, seen)
@@ -77,10 +77,10 @@ async def test_a_few_ends_are_written_once_they_have_waited_long_enough(
     assert 5 == len(seen.of(JobCompleted))
 
 
-async def test_at_an_easy_pace_an_end_is_written_at_once(
+async def test_at_a_slow_pace_an_end_is_written_at_once(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing to gain, and a crash in between would run the job again."""
+    """Waiting would bring nothing, and after a crash the job would run again."""
     monkeypatch.setattr(completer, "GATHER_S", FAR_S)
     async with make_worker(nothing).start():
         await client.add_job(nothing)
@@ -90,8 +90,10 @@ async def test_at_an_easy_pace_an_end_is_written_at_once(
 
 
 @pytest.mark.usefixtures("patient")
-async def test_the_end_of_a_queues_job_waits_for_no_others(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """The next job of its queue waits for it; those that are gathered already go along."""
+async def test_the_end_of_a_queues_job_does_not_wait_for_others(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The next job of its queue waits for it. Ends that are gathered already are written with it."""
     async with make_worker(instant, nothing, concurrency=1).start():
         await run_some(client, seen)
         await client.add_job(nothing, queue="letters")
@@ -103,10 +105,10 @@ async def test_the_end_of_a_queues_job_waits_for_no_others(client: Client, make_
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_queues_job_that_has_ended_first_is_not_kept_for_others(
+async def test_a_queues_job_that_ended_first_does_not_wait_for_others(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """Nothing else ends after it that could stir the writer."""
+    """No other end follows that could wake the writer."""
     async with make_worker(nothing).start():
         await client.add_job(nothing, queue="letters")
         await seen.wait_for(JobCompleted)
@@ -129,7 +131,7 @@ async def test_a_failure_waits_for_no_others(client: Client, make_worker: MakeWo
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_stop_writes_what_is_gathered(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+async def test_a_stop_writes_the_gathered_ends(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """A deploy would otherwise wait, or run those jobs again."""
     async with make_worker(instant).start():
         await run_some(client, seen)
@@ -139,10 +141,10 @@ async def test_a_stop_writes_what_is_gathered(client: Client, make_worker: MakeW
 
 
 @pytest.mark.usefixtures("patient")
-async def test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others(
+async def test_results_that_arrive_during_a_write_at_the_stop_do_not_wait_for_others(
     client: Client, make_worker: MakeWorker, seen: Seen, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No run ends after the stop that could stir the writer."""
+    """After the stop no further run ends that could wake the writer."""
     closed = asyncio.Event()
     close = completer.Completer.close
 
@@ -163,8 +165,8 @@ async def test_what_ended_during_a_write_at_the_stop_is_not_kept_for_others(
 
 
 @pytest.mark.usefixtures("patient")
-async def test_a_cancelled_worker_writes_what_is_gathered(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """It ended well before: to run it again would be a second time."""
+async def test_a_cancelled_worker_writes_the_gathered_ends(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """The jobs ended well before, so another run would be the second one."""
     async with asyncio.TaskGroup() as group:
         running = group.create_task(make_worker(instant).run())
         await run_some(client, seen)

@@ -42,7 +42,7 @@ async def ended(db: asyncpg.Connection, schema: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("listen", [True, False])
 @pytest.mark.parametrize("queue", [None, "line"])
-async def test_a_job_that_was_asked_for_again_runs_again_when_its_run_has_ended(
+async def test_a_job_that_was_rerun_runs_again_when_its_run_has_ended(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
@@ -51,7 +51,10 @@ async def test_a_job_that_was_asked_for_again_runs_again_when_its_run_has_ended(
     listen: bool,
     queue: str | None,
 ) -> None:
-    """At once, with what was asked for last; its first run is told as usual. Its worker needs no message for it."""
+    """It runs at once, with the latest payload, and its first run is reported as usual.
+
+    Its worker needs no notification.
+    """
     entered, leave = asyncio.Event(), asyncio.Event()
     numbers: list[int] = []
 
@@ -72,10 +75,10 @@ async def test_a_job_that_was_asked_for_again_runs_again_when_its_run_has_ended(
     assert [1, 1] == [event.attempt for event in seen.of(JobStarted)]
 
 
-async def test_another_worker_takes_what_begins_anew_when_this_one_has_no_room(
+async def test_another_worker_takes_a_rerun_job_when_this_one_has_no_room(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """It is woken by the statement that settles."""
+    """The settling statement notifies it."""
     entered, leave = asyncio.Event(), asyncio.Event()
     runs: list[int] = []
 
@@ -98,7 +101,7 @@ async def test_another_worker_takes_what_begins_anew_when_this_one_has_no_room(
     assert [added.id] * 2 == seen.ids(JobCompleted)
 
 
-async def test_a_job_that_were_discarded_and_was_asked_for_again_is_told_and_begins_anew(
+async def test_a_discarded_job_that_was_rerun_is_reported_and_runs_again(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
     """The failure is the first run's; the second has all its attempts."""
@@ -122,7 +125,7 @@ async def test_a_job_that_were_discarded_and_was_asked_for_again_is_told_and_beg
 async def test_a_job_that_is_to_be_kept_completes_as_others_do(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
-    """In one batch with those that are not; what fails first is kept when it has ended."""
+    """It may be in one batch with other jobs. If it fails first, it is kept after its last run."""
 
     @task(retry=[0])
     async def fail_once(ctx: JobContext) -> None:
@@ -142,10 +145,10 @@ async def test_a_job_that_is_to_be_kept_completes_as_others_do(
     )
 
 
-async def test_a_cancelled_job_whose_settlement_got_no_answer_is_told_once_as_cancelled(
+async def test_a_cancelled_job_whose_settlement_got_no_answer_is_reported_once_as_cancelled(
     dsn: str, schema: str, client: Client, seen: Seen, db: asyncpg.Connection
 ) -> None:
-    """The row is gone, and with it the mark: what this worker was told before decides."""
+    """The row is deleted, and the mark with it. The earlier notification to this worker decides."""
     cancelled, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -185,7 +188,7 @@ async def test_a_cancelled_job_whose_settlement_got_no_answer_is_told_once_as_ca
 async def test_no_marked_job_is_stuck_whatever_jobs_workers_and_connections_do(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str, seed: int
 ) -> None:
-    """In the end each has completed or was cancelled; those that completed have run with what was asked for last."""
+    """In the end each job has completed or was cancelled. Completed ones ran with the latest payload."""
     chance = random.Random(seed)
     asked: dict[int, int] = {}
     cancelled: set[int] = set()
@@ -244,7 +247,7 @@ async def test_no_marked_job_is_stuck_whatever_jobs_workers_and_connections_do(
 
     # A job may have ended before the statement that asks to keep it.
     ends = dict(await ended(db, schema))
-    # Of a job that began anew the newest run counts; workers tell of their runs in any order.
+    # The newest run of a job counts; workers report their runs in any order.
     in_order = sorted(seen.of(JobCompleted), key=lambda event: event.claim.revision)
     ran = {event.job_id: event.claim.payload for event in in_order}
     completed = set(ids) - cancelled

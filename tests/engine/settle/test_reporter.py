@@ -1,4 +1,4 @@
-"""The announcer: `on_discarded` is called once a job is discarded, and whatever it does hurts nobody."""
+"""The reporter calls `on_discarded` once a job is discarded, and survives each of its errors."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ async def nothing() -> None:
 async def test_on_failed_is_called_with_the_event_when_the_last_attempt_has_failed(
     client: Client, make_worker: MakeWorker
 ) -> None:
-    """Not for attempts that are retried."""
+    """Attempts that are retried do not count."""
     told: list[Any] = []
 
     @task(max_attempts=2, retry=[0], on_discarded=told.append)
@@ -68,10 +68,10 @@ async def test_an_async_on_failed_is_waited_for_at_the_stop(client: Client, make
     assert ["JobDiscarded"] == told
 
 
-async def test_an_on_failed_that_hangs_does_not_keep_the_worker_from_stopping(
+async def test_an_on_discarded_that_hangs_does_not_keep_the_worker_from_stopping(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cleaning up has a limit."""
+    """Clean-up has a limit."""
     monkeypatch.setattr(supervisor, "CANCEL_S", 0.1)
     ends: list[str] = []
 
@@ -106,10 +106,10 @@ def throw(error: BaseException) -> Callable[[Event], None]:
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_what_on_failed_raises_is_reported_and_ends_nothing(
+async def test_an_exception_of_on_discarded_is_reported_and_ends_nothing(
     client: Client, make_worker: MakeWorker, seen: Seen, error: BaseException, is_async: bool
 ) -> None:
-    """A CancelledError would otherwise look like the cancellation of the whole worker, which would end in silence."""
+    """A CancelledError would otherwise look like a cancellation of the whole worker, and end it silently."""
 
     async def raise_later(event: Event) -> None:
         await asyncio.sleep(0)
@@ -130,8 +130,8 @@ async def test_what_on_failed_raises_is_reported_and_ends_nothing(
     assert [added.id] == seen.ids(JobCompleted)
 
 
-async def test_the_last_line_counts_what_was_done(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """Completed jobs, failed attempts."""
+async def test_the_last_line_counts_the_jobs(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
+    """The line has completed jobs and failed attempts."""
 
     @task(max_attempts=2, retry=[0])
     async def fail() -> None:

@@ -1,4 +1,4 @@
-"""Named queues: never two jobs of one at once, whatever happens, and in their order when nothing fails."""
+"""Named queues run one job at a time through all failures, and in order if nothing fails."""
 
 import asyncio
 import signal
@@ -52,7 +52,7 @@ async def violations(db: asyncpg.Connection, schema: str) -> int:
 
 
 def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
-    """Break the fetch: it takes due jobs whatever runs in their queues."""
+    """Break the fetch: it claims due jobs although their queues are busy."""
 
     async def fetch(line: Any, worker_id: int, token: int, limit: int, *others: Any) -> list[Claim]:
         async with line._free:
@@ -77,7 +77,7 @@ def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
 async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures_stops_and_kills(
     dsn: str, client: Client, db: asyncpg.Connection, schema: str, queues: int, jobs: int
 ) -> None:
-    """Queues guard what must not run twice at once: accounts, files, foreign services. The ledger is the judge."""
+    """Queues guard work that must not run twice at once: accounts, files, foreign services. A ledger checks it."""
 
     async def ended(share: float) -> bool:
         return await db.fetchval(f"select count(*) from {schema}._all_jobs()") <= jobs * (1 - share)
@@ -120,7 +120,7 @@ async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures
 async def test_the_ledger_sees_two_jobs_of_a_queue_at_once(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The judge of the test above can say no: with a fetch that ignores queues, and without the index, it does."""
+    """Without the index and with a fetch that ignores queues, the ledger of the test above must report overlaps."""
     await create_ledger(db, schema)
     await db.execute(f"drop index {schema}.jobs_one_running_per_queue")
     ignore_queues(monkeypatch, schema)
@@ -133,7 +133,7 @@ async def test_the_ledger_sees_two_jobs_of_a_queue_at_once(
 
 
 async def violations_are_there(db: asyncpg.Connection, schema: str) -> bool:
-    """Whether the ledger has seen one."""
+    """Whether the ledger has recorded one."""
     return await violations(db, schema) > 0
 
 
@@ -145,7 +145,7 @@ async def test_the_index_is_a_second_fence(
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Even a fetch with a defect cannot store two running jobs of one queue: it fails, and loudly."""
+    """Even a faulty fetch cannot store two running jobs of one queue: it raises an error."""
     await create_ledger(db, schema)
     enter = ledger_task(schema, trouble=0)
     await client.add_jobs([enter.job(1).with_options(queue="one")] * 20)
@@ -177,7 +177,7 @@ async def test_a_queue_runs_in_order_when_nothing_fails(client: Client, make_wor
     assert {queue: list(range(15)) for queue in range(4)} == order
 
 
-async def test_a_queue_goes_on_at_once_when_a_job_ends_whatever_it_came_to(
+async def test_a_queue_continues_at_once_when_a_job_ends_in_any_way(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
     """The next job of the queue is runnable in that moment: it must not wait for the poll, here a minute."""
@@ -205,10 +205,10 @@ async def test_a_queue_goes_on_at_once_when_a_job_ends_whatever_it_came_to(
     assert 5 == len(seen.of(JobStarted))
 
 
-async def test_a_queue_of_a_busy_worker_goes_on_in_an_idle_one(
+async def test_a_queue_of_a_busy_worker_continues_in_an_idle_one(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who frees a queue and has no free slot tells the others, which would else sleep until their poll, a minute."""
+    """A worker that frees a queue without a free slot notifies the others. They would otherwise sleep for a minute."""
     first, leave = asyncio.Event(), asyncio.Event()
 
     @task
@@ -236,8 +236,13 @@ async def test_a_queue_of_a_busy_worker_goes_on_in_an_idle_one(
     assert [added.id for added in line] == seen.ids(JobCompleted)[:2]
 
 
-async def test_a_queue_goes_on_in_a_worker_of_another_kind(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """Who frees a queue and has free slots may still not know the next job's task: those who do would sleep on."""
+async def test_a_queue_continues_in_a_worker_of_another_kind(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """A worker that frees a queue may not know the next job's task.
+
+    Workers that know it would otherwise not wake up.
+    """
     leave = asyncio.Event()
 
     @task(queue="line")
@@ -260,7 +265,7 @@ async def test_a_queue_goes_on_in_a_worker_of_another_kind(client: Client, make_
 
 
 def rests_among_others(worker: Worker) -> bool:
-    """Whether a worker rests, and knows that there are workers of several kinds."""
+    """Whether a worker sleeps, and knows that there are workers of several kinds."""
     if not is_idle(worker):
         return False
     on_call = worker._running.parts.on_call
@@ -275,7 +280,7 @@ def is_idle(worker: Worker) -> bool:
 async def test_other_queues_and_plain_jobs_do_not_wait_behind_a_busy_queue(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:
-    """A deep backlog behind one slow queue must not fill the window of the fetch."""
+    """A deep backlog of one slow queue must not fill the window of the fetch."""
     leave = asyncio.Event()
 
     @task

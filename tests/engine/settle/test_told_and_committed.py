@@ -46,13 +46,13 @@ class Handler:
 
 @pytest.fixture
 def handler() -> Handler:
-    """A handler that ends when the test says so."""
+    """A handler that ends when the test wants it."""
     return Handler()
 
 
 @asynccontextmanager
 async def behind(link: Link, schema: str, handler: Handler, seen: Seen) -> AsyncIterator[Worker]:
-    """A worker behind a link, whose handler runs."""
+    """A worker whose connections use a link, and whose handler runs."""
     async with Worker(link.dsn, [handler.task], schema=schema, observers=[seen], poll=60).start() as worker:
         await seen.wait_for(JobStarted)
         yield worker
@@ -107,7 +107,7 @@ async def test_a_settlement_that_the_server_refused_was_not_written(
     assert ([], [added.id]) == (seen.ids(JobCompleted), seen.ids(JobLost))
 
 
-async def test_a_settlement_that_is_committed_after_it_was_given_up_is_told_as_done(
+async def test_a_settlement_that_is_committed_after_it_was_given_up_is_reported_as_done(
     dsn: str,
     schema: str,
     client: Client,
@@ -116,7 +116,7 @@ async def test_a_settlement_that_is_committed_after_it_was_given_up_is_told_as_d
     handler: Handler,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first try waits in the server for a row; the next one finds the claim held, by the first one."""
+    """The first try waits in the server for a row. The next one finds the claim locked by the first."""
     monkeypatch.setattr(completer, "WRITE_DEADLINE_S", 0.3)
     added = await client.add_job("hold", queue="line")
     tries = "select count(*) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"

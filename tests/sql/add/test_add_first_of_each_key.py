@@ -8,7 +8,7 @@ IGNORE = {"on_conflict": "ignore"}
 
 
 async def test_the_first_one_is_added_and_the_others_find_it(sql: Session) -> None:
-    """Each gets the answer that it asked for; jobs without a policy are added between them."""
+    """Each gets the answer for its strategy. Jobs without a policy are added between them."""
     specs = [spec(IGNORE), spec(), spec({}), spec(IGNORE, task="u"), spec(IGNORE), spec()]
     done = await ask_all(sql, specs)
     first, second, third, last = (done[place].id for place in (0, 1, 3, 5))
@@ -24,8 +24,8 @@ async def test_the_first_one_is_added_and_the_others_find_it(sql: Session) -> No
     assert [first, second, third, last] == await sql.values("select id from asyncq._jobs order by id")
 
 
-async def test_what_bars_the_first_one_bars_the_others(sql: Session) -> None:
-    """The same job, in the same state."""
+async def test_the_job_that_conflicts_with_the_first_one_conflicts_with_the_others(sql: Session) -> None:
+    """They conflict with the same job in the same state."""
     job = await hold(sql, "active")
     done = await ask_all(sql, [spec({}), spec(IGNORE), spec({})])
 
@@ -33,7 +33,7 @@ async def test_what_bars_the_first_one_bars_the_others(sql: Session) -> None:
 
 
 async def test_the_others_find_a_job_of_the_future_scheduled(sql: Session) -> None:
-    """As it is stored."""
+    """It has the state that is stored."""
     done = await ask_all(sql, [spec(IGNORE, run_at="2040-01-01T00:00:00Z"), spec(IGNORE)])
 
     assert Done("deduplicated", done[0].id, done[0].id, "scheduled") == done[1]

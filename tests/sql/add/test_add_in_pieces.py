@@ -103,7 +103,7 @@ KINDS = {
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_call_is_as_if_its_jobs_were_added_one_by_one(sql: Session, kinds: str, seed: int) -> None:
-    """Answers, rows, their order, and what is remembered; beside jobs in any states."""
+    """Answers, rows, their order, and remembered requests are equal, beside jobs in any state."""
     rng = random.Random(f"{kinds} {seed}")
     for state in rng.sample(HELD, rng.randrange(3)):
         await hold(sql, state, rng.choice(("1 minute", "1 day")), task=rng.choice("ab"))
@@ -113,8 +113,8 @@ async def test_a_call_is_as_if_its_jobs_were_added_one_by_one(sql: Session, kind
     assert expected == await outcome(sql, ask_all, specs), specs
 
 
-async def test_the_earlier_job_of_a_call_bars_the_later_one(sql: Session) -> None:
-    """It is there, though nobody else sees it yet."""
+async def test_the_earlier_job_of_a_call_conflicts_with_the_later_one(sql: Session) -> None:
+    """It exists already, though other transactions do not see it yet."""
     for strategy, outcome_, found in (
         ("reject", "rejected", 0),
         ("ignore", "deduplicated", 0),
@@ -141,7 +141,7 @@ async def test_new_jobs_have_ids_in_the_order_of_the_specs(sql: Session) -> None
 
 
 async def test_of_rerun_requests_in_one_call_the_last_is_remembered(sql: Session) -> None:
-    """As of those in many calls."""
+    """Several calls behave the same."""
     existing = await hold(sql, "active")
     done = await ask_all(sql, [spec(singleton=True, rerun=True, payload={"n": n}) for n in range(3)])
 
@@ -150,7 +150,7 @@ async def test_of_rerun_requests_in_one_call_the_last_is_remembered(sql: Session
 
 
 async def test_ten_thousand_jobs_of_fifty_subjects_in_one_call(sql: Session) -> None:
-    """Without a step for each of them."""
+    """It needs no separate step for each of them."""
     specs = [spec(singleton=True, subject=f"{number % 50}") for number in range(10_000)]
     done = await ask_all(sql, specs)
 
@@ -167,7 +167,7 @@ async def test_a_thousand_jobs_of_one_key_that_replace_each_other(sql: Session) 
 
 
 async def test_names_of_all_pieces_are_stored_at_once(sql: Session) -> None:
-    """In alphabetical order: piece by piece, two calls could wait for each other."""
+    """They are stored in alphabetical order. Piece by piece, two calls could deadlock."""
     policy = {"keys": ["args"], "on_conflict": "replace"}
     await ask_all(sql, [spec(policy, task=name, payload=1) for name in ("c", "b", "c", "a")])
 
@@ -175,7 +175,7 @@ async def test_names_of_all_pieces_are_stored_at_once(sql: Session) -> None:
 
 
 async def test_one_bad_job_refuses_the_call(sql: Session) -> None:
-    """All or nothing; the place in the call is named, whatever piece it is in."""
+    """The call adds all jobs or none. The error has the place of the job in the call, not in its piece."""
     specs = [spec(idempotency_key="a", payload=1), spec(idempotency_key="b"), spec(idempotency_key="a", payload=2)]
     with pytest.raises(asyncpg.PostgresError) as caught:
         async with sql.connection.transaction():

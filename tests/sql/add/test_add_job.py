@@ -41,7 +41,7 @@ async def test_add_job_with_a_name_alone_takes_every_default(sql: Session) -> No
 
 
 async def test_add_job_takes_null_for_every_default(sql: Session) -> None:
-    """Drivers that bind all parameters send nulls for what their caller left out."""
+    """Some drivers bind all parameters, and send null for arguments that are left out."""
     await sql.execute("select asyncq.add_job('t', null, null, null, null, null, null, null, null, null)")
 
     assert DEFAULTS == dict(await sql.row(STORED))
@@ -60,7 +60,7 @@ async def test_add_job_takes_graphiles_arguments_in_graphiles_order(sql: Session
 
 
 async def test_add_job_returns_the_row_of_the_view(sql: Session) -> None:
-    """SQL callers read the id, and whatever else they need, from the answer."""
+    """SQL callers read the id and other columns from it."""
     added = await sql.row("select * from asyncq.add_job('t', queue_name := 'q', flags := '{f}')")
 
     assert dict(await sql.row("select * from asyncq.jobs")) == dict(added)
@@ -82,7 +82,7 @@ async def test_the_payload_null_is_no_missing_payload(sql: Session) -> None:
 
 
 async def test_add_job_with_meta_stores_it(sql: Session) -> None:
-    """Trace ids and the like go with the job, beside the payload."""
+    """Trace ids, for example, are stored beside the payload."""
     await sql.execute("""select asyncq.add_job('t', options := '{"meta": {"trace": "x"}}')""")
 
     assert {"trace": "x"} == json.loads(await sql.value("select meta::text from asyncq._jobs"))
@@ -128,8 +128,8 @@ async def test_add_job_works_in_a_trigger(sql: Session) -> None:
     assert ['{"id" : 7}', '{"id" : 8}'] == await sql.values("select payload::text from asyncq._jobs order by id")
 
 
-async def test_add_job_does_not_heed_the_callers_settings(sql: Session) -> None:
-    """It runs in sessions of strangers; some of them change how literals, dates or conflicts of names are read."""
+async def test_add_job_ignores_the_callers_settings(sql: Session) -> None:
+    """It runs in other programs' sessions, whose settings may change how literals, dates or names are read."""
     await sql.execute("""
         set local standard_conforming_strings = off;
         set local datestyle = 'SQL, DMY';
@@ -144,7 +144,7 @@ async def test_add_job_does_not_heed_the_callers_settings(sql: Session) -> None:
 
 
 async def test_a_row_that_add_job_returned_stays_readable_when_the_view_grows(sql: Session) -> None:
-    """Columns are added at the view's end while sessions with cached plans go on working."""
+    """Columns are appended to the view while sessions keep their cached plans."""
     prepared = await sql.connection.prepare(f"select id from {sql.schema}.add_job('t')")
     await prepared.fetchval()
     for view in ("_shown_jobs", "jobs"):
@@ -174,7 +174,7 @@ async def test_a_dropped_add_returns_the_row_of_the_job_that_was_there(sql: Sess
     assert 1 == await sql.value("select count(*) from asyncq._jobs")
 
 
-async def test_a_dropped_add_whose_job_has_ended_returns_what_is_known_of_it(sql: Session) -> None:
+async def test_a_dropped_add_whose_job_has_ended_returns_the_known_fields(sql: Session) -> None:
     """Its id, task and time of creation; no more than the id and the task when nothing is."""
     first = await sql.row(REPEATED, '{"idempotency_key": "k"}')
     await sql.rows("select asyncq._end_jobs(array[$1::bigint], 'discarded')", first["id"])
@@ -188,7 +188,7 @@ async def test_a_dropped_add_whose_job_has_ended_returns_what_is_known_of_it(sql
 
 
 async def test_a_rejected_add_is_an_error_that_names_the_other_job(sql: Session) -> None:
-    """With a code of its own: SQL callers have no other way to tell. For Python the server raises nothing."""
+    """SQL callers need an error code of its own. For Python the server raises nothing."""
     first = await sql.row(REPEATED, '{"unique": {}}')
     error = await sql.refusal(REPEATED, '{"unique": {}}')
 
@@ -198,7 +198,7 @@ async def test_a_rejected_add_is_an_error_that_names_the_other_job(sql: Session)
 
 
 async def test_a_replacing_add_returns_the_new_job(sql: Session) -> None:
-    """The old one is gone."""
+    """The old job is deleted."""
     first = await sql.row(REPEATED, '{"unique": {"on_conflict": "replace"}}')
     second = await sql.row(REPEATED, '{"unique": {"on_conflict": "replace"}}')
 
@@ -206,8 +206,8 @@ async def test_a_replacing_add_returns_the_new_job(sql: Session) -> None:
     assert [second["id"]] == await sql.values("select id from asyncq._jobs")
 
 
-async def test_unique_adds_do_not_heed_the_callers_settings(sql: Session) -> None:
-    """They run in sessions of strangers."""
+async def test_unique_adds_ignore_the_callers_settings(sql: Session) -> None:
+    """They run in other programs' sessions."""
     await sql.execute(HOSTILE)
     await sql.execute("set local plpgsql.variable_conflict = 'error'; set local plpgsql.extra_errors = 'all'")
     options = """{"unique": {"keys": ["args", "queue"], "states": ["active", "available", "completed"],

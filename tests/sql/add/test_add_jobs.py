@@ -42,7 +42,7 @@ async def test_add_jobs_returns_the_rows_of_the_view(sql: Session) -> None:
 
 
 async def test_add_jobs_takes_every_attribute_of_a_spec(sql: Session) -> None:
-    """Each has an effect, in the order of the arguments of add_job."""
+    """Each has an effect, in the order of add_job's arguments."""
     full = (
         """('t', '{"a":1}', 'q', '2040-01-01 00:00:00+00', 3, 'k', -1, '{f}', 'unsafe_dedupe', '{"meta": {"m": 1}}')"""
     )
@@ -60,7 +60,7 @@ async def test_add_jobs_takes_every_attribute_of_a_spec(sql: Session) -> None:
 
 
 async def test_a_spec_of_nulls_takes_the_defaults(sql: Session) -> None:
-    """As in add_job."""
+    """add_job does the same."""
     await sql.rows(f"select asyncq.add_jobs({array_of(spec('t'))})")
     stored = await sql.row(
         "select payload::text, run_at = now() as due, max_attempts, priority, flags from asyncq._jobs"
@@ -83,7 +83,7 @@ async def test_a_spec_that_is_null_is_refused(sql: Session) -> None:
 
 
 async def test_one_bad_spec_refuses_all(sql: Session) -> None:
-    """All or none: the caller need not find out which half was added."""
+    """All are added or none, so the caller need not search for the added half."""
     long = "x" * 129
     error = await sql.refusal(f"select asyncq.add_jobs({array_of(spec('t'), spec(long))})")
 
@@ -99,7 +99,7 @@ async def test_equal_specs_are_jobs_of_their_own(sql: Session) -> None:
 
 
 @pytest.mark.parametrize(("preserve", "year"), [("false", 2041), ("true", 2040), ("null", 2041)])
-async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, preserve: str, year: int) -> None:
+async def test_one_flag_decides_for_all_specs_whether_times_are_kept(sql: Session, preserve: str, year: int) -> None:
     """graphile-worker's second argument; jobs whose attempts have begun get the new time in any case."""
     await sql.execute("""
         select asyncq.add_job('t', run_at := '2040-01-01 00:00:00+00', job_key := 'k' || i)
@@ -114,7 +114,7 @@ async def test_one_flag_says_for_all_specs_whether_times_are_kept(sql: Session, 
 
 
 async def test_a_null_flag_in_a_spec_is_refused(sql: Session) -> None:
-    """As in add_job."""
+    """add_job refuses it too."""
     bad = "('t', null, null, null, null, null, null, array[null], null, null)"
     error = await sql.refusal(f"select asyncq.add_jobs({array_of(bad)})")
 
@@ -182,7 +182,7 @@ async def test_a_spec_has_a_mode_of_its_own(sql: Session) -> None:
 
 
 async def test_a_spec_that_its_policy_rejects_is_an_error(sql: Session) -> None:
-    """As in add_job: its row would be that of another request."""
+    """A returned row would be that of another request. add_job raises the same error."""
     await sql.execute("select asyncq.add_job('t')")
     first = await sql.value(f"select id from asyncq.add_jobs({array_of(full(options={'unique': {}}))})")
     call = f"select asyncq.add_jobs({array_of(full(), full(options={'unique': {}}))})"
@@ -243,7 +243,7 @@ async def test_the_members_of_a_call_become_due_at_one_time(sql: Session) -> Non
 
 
 async def test_a_spec_is_refused_rather_than_lost(sql: Session) -> None:
-    """If a name is removed between the two statements, the caller gets an error; nothing removes one today."""
+    """If a name is removed between the two statements, the caller gets an error. Nothing removes one today."""
     await sql.execute("""
         create or replace function asyncq._store_tasks(identifiers text[]) returns void
         language plpgsql as $$ begin end $$""")
@@ -268,8 +268,8 @@ CASES: dict[str, tuple[list[str | None] | None, list[str | None] | None, list[st
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_a_job_does_not_say_is_the_default(sql: Session, case: str) -> None:
-    """On every way through the act."""
+async def test_fields_that_a_job_leaves_out_have_their_defaults(sql: Session, case: str) -> None:
+    """This holds for every way in which a job is stored."""
     keys, extras, outcomes = CASES[case]
     await sql.rows(BARE, ["k", None], [None, ASKS % 1])
     before = await sql.values("select id from asyncq._jobs")
@@ -283,7 +283,7 @@ async def test_what_a_job_does_not_say_is_the_default(sql: Session, case: str) -
 
 
 async def test_a_call_with_many_tasks_gives_each_job_its_own(sql: Session) -> None:
-    """Whether its name was known, is new, or is that of the job before it."""
+    """Its name may be known, new, or that of the job before it."""
     await sql.execute("select asyncq._store_tasks('{t3,t1}')")
     names = [f"t{i * 7 % 5}" for i in range(50)]
     await sql.rows(CALL, names)

@@ -23,13 +23,13 @@ select id from asyncq._add_jobs(array[asyncq._new_job($1, $2::text::json, $3, $4
 
 
 async def call(sql: Session, *values: Any) -> int | None:
-    """As the client does on connections of its callers."""
+    """Add a job as the client does on its callers' connections."""
     ((job_id,),) = await sql.run("add_keyless_job", *values)
     return job_id
 
 
 async def insert(sql: Session, *values: Any) -> int | None:
-    """As the client does on its own connections."""
+    """Add a job as the client does on its own connections."""
     task, payload, queue, run_at, extra = values
     options = json.loads(extra or "{}")
     assert (None, None) == (queue, run_at)
@@ -46,7 +46,7 @@ both_ways = pytest.mark.parametrize("add", [call, insert])
     ids=["call full", "call bare", "insert plain", "insert bare"],
 )
 async def test_the_row_is_that_of_add_jobs(sql: Session, values: tuple[Any, ...], add: Way) -> None:
-    """Every argument ends in its column, and what is null is the default."""
+    """Every argument is stored in its column, and null means the default."""
     twin_id = await sql.value(TWIN, *values)
     job_id = await add(sql, *values)
     twin, row = (dict(row) for row in await sql.rows(ROWS))
@@ -69,30 +69,30 @@ async def test_a_task_that_is_not_stored_or_is_about_to_be_removed_is_left_to_ad
 
 
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
-    """Of others it finds out by itself in time."""
+async def test_a_job_that_is_due_soon_notifies_a_worker(dsn: str, own: Session, time: str) -> None:
+    """Workers find later jobs by themselves in time."""
     await own.execute("select asyncq._store_tasks('{t}')")
     run_at = await own.value(f"select ({time})::text")
-    told = await heard(dsn, own, call, "t", "{}", None, run_at, None)
+    told = await notifications_of(dsn, own, call, "t", "{}", None, run_at, None)
 
     assert TIMES[time] == (told == ["jobs", "mark"])
 
 
-async def test_a_worker_is_told_of_a_plain_job(dsn: str, own: Session) -> None:
-    """It is always due."""
+async def test_a_plain_job_notifies_a_worker(dsn: str, own: Session) -> None:
+    """It is due at once."""
     await own.execute("select asyncq._store_tasks('{t}')")
 
-    assert ["jobs", "mark"] == await heard(dsn, own, insert, *BARE)
+    assert ["jobs", "mark"] == await notifications_of(dsn, own, insert, *BARE)
 
 
 @both_ways
-async def test_nobody_is_told_of_what_was_not_added(dsn: str, own: Session, add: Way) -> None:
-    """The add that follows tells."""
-    assert ["mark"] == await heard(dsn, own, add, "new", "{}", None, None, None)
+async def test_a_job_that_was_not_added_notifies_nobody(dsn: str, own: Session, add: Way) -> None:
+    """The client adds it again by another function, which notifies."""
+    assert ["mark"] == await notifications_of(dsn, own, add, "new", "{}", None, None, None)
 
 
-async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:
-    """One that does not look, or whose job no batch has room for, adds the job for anybody."""
+async def test_an_insert_that_checks_for_slots_does_nothing_while_a_worker_waits(own: Session, idle: Session) -> None:
+    """An insert without a check, or of a job that fits no batch, adds the job for any worker."""
     large = ("t", json.dumps("x" * 1000), *BARE[2:])
     await open_slot(idle, FIRST)
     looked = await insert(own, *BARE)
@@ -106,7 +106,7 @@ async def test_an_insert_that_looks_does_nothing_while_a_worker_waits(own: Sessi
     assert [None] * 3 == await holders(own)
 
 
-async def heard(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
+async def notifications_of(dsn: str, own: Session, add: Way, *values: Any) -> list[str]:
     """The notifications of an add that the on-call worker receives, with the mark that is sent afterwards."""
     told: list[str] = []
     async with session(dsn, own.schema) as listener:

@@ -1,4 +1,4 @@
-"""`_add_many_jobs`: what the Python client calls; one row says of all jobs what their rows of `_add_jobs` say."""
+"""`_add_many_jobs`, which the Python client calls: its single row has the values of all rows of `_add_jobs`."""
 
 import json
 from typing import Any
@@ -70,8 +70,8 @@ async def answer(sql: Session, call: str, *columns: object) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_one_row_says_what_the_rows_say(sql: Session, case: str) -> None:
-    """Of a job that was added and nothing else, only its id."""
+async def test_one_row_has_the_values_of_the_rows(sql: Session, case: str) -> None:
+    """A job that was simply added has only its id there."""
     *columns, expected = CASES[case]
     await sql.execute("select asyncq.add_job('t', job_key => 'k'), asyncq.add_job('t')")
     await sql.execute(f"update asyncq._jobs set {STATES['active']} where key = 'k'")

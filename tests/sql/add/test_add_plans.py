@@ -1,4 +1,4 @@
-"""Adds find their rows by index, whatever the planner knows, and knew when it made its plans.
+"""Adds find their rows by an index, whatever statistics the planner has or had.
 
 This holds for job keys, unique policies and idempotency keys; and for the removal of a job by its key.
 """
@@ -134,7 +134,7 @@ async def test_an_add_reads_a_few_rows_for_each_of_its_jobs(full: tuple[Kind, Se
 
 
 async def test_a_removal_by_key_reads_a_few_rows(full: tuple[Kind, Session]) -> None:
-    """The same."""
+    """The functions for keys find the job by its index too."""
     kind, sql = full
     costs = await cost(sql, sql.rows("select asyncq.remove_job('k1')"))
 

@@ -17,12 +17,12 @@ ASK = {"unique_key": r"\xaa", "on_conflict": "ignore", "states": [*DEFAULT_STATE
 
 
 async def alike(sql: Session, *extras: dict[str, Any] | None) -> bool:
-    """Whether they do."""
+    """Whether they send equal rules."""
     return await sql.value(ALIKE, [None if extra is None else json.dumps(extra) for extra in extras])
 
 
-async def test_those_that_only_ask_the_same_do(sql: Session) -> None:
-    """With and without an answer for each; others in the call may ask for something else, or nothing."""
+async def test_jobs_with_equal_rules_are_alike(sql: Session) -> None:
+    """Their answers, reject or ignore, may differ. The call may also have other keys, or jobs without one."""
     other = ASK | {"unique_key": r"\xbb", "states": ["scheduled", "available"], "period": "PT1H"}
 
     assert await alike(sql, ASK, ASK | {"on_conflict": "reject"}, None, other, other)
@@ -56,7 +56,7 @@ async def test_those_that_would_not_see_each_other_do_not(sql: Session, change: 
     assert not await alike(sql, ASK | change, ASK | change)
 
 
-async def test_job_keys_and_requests_may_change_what_others_see(sql: Session) -> None:
+async def test_job_keys_and_requests_may_change_the_jobs_that_others_see(sql: Session) -> None:
     """One of them is enough."""
     assert not await alike(sql, ASK, {"job_key": "k"})
     assert not await alike(sql, ASK, {"idempotency_key": "r"})

@@ -139,7 +139,7 @@ GOOD = (
 
 @pytest.mark.parametrize("case", BAD)
 async def test_a_job_beyond_the_limits_is_refused(sql: Session, case: str) -> None:
-    """The code is what programs look at, the sentence what people read; the client raises the same one."""
+    """Programs read the code, people read the sentence. The client raises the same one."""
     arguments, code, field, said = BAD[case]
     error = await sql.refusal(f"select asyncq.add_job({', '.join(arguments)})")
 
@@ -168,7 +168,7 @@ async def test_a_payload_with_a_nul_is_refused(sql: Session, payload: str, refus
 
 @pytest.mark.parametrize(("payload", "refused"), HALVES.items())
 async def test_a_payload_with_half_a_character_is_refused(sql: Session, payload: str, refused: bool) -> None:
-    """As the client does: no worker could read it, and an add that merges an array into it would fail."""
+    """No worker could read it, and an add that merges an array into it would fail. The client refuses it too."""
     add = "select asyncq.add_job('t', $1::text::json, job_key => 'k')"
     if refused:
         error = await sql.refusal(add, payload)
@@ -182,7 +182,7 @@ async def test_a_payload_with_half_a_character_is_refused(sql: Session, payload:
 
 
 async def test_the_first_of_several_faults_is_named(sql: Session) -> None:
-    """With its place in the call: who adds a thousand jobs would search for it."""
+    """The place in the call helps to find it among a thousand jobs."""
     error = await sql.refusal("""
         select asyncq._check_jobs(array[
           asyncq._new_job('a', null, null, null, null, 1), asyncq._new_job('b', null, 'default', null, null, 1),
@@ -209,8 +209,8 @@ async def test_a_payload_has_at_most_16_mib(sql: Session, characters: int, refus
         await sql.rows(add, characters)
 
 
-async def test_a_fault_is_found_wherever_it_stands(sql: Session) -> None:
-    """Also behind jobs without one, of another task, and in an array that has nulls."""
+async def test_a_fault_is_found_at_any_place(sql: Session) -> None:
+    """It may be behind valid jobs, in another task, or in an array with nulls."""
     call = """
         select asyncq._check_jobs(array(
           select asyncq._new_job(
@@ -238,7 +238,7 @@ async def test_a_fault_is_found_wherever_it_stands(sql: Session) -> None:
 
 
 async def test_an_escaped_backslash_before_u0000_is_harmless_beside_other_jobs(sql: Session) -> None:
-    """The quick look at all payloads takes it for a nul; the look at each one does not."""
+    """The quick check of all payloads finds a nul there, but the check of each one does not."""
     call = r"""
         select asyncq._check_jobs(array[
           asyncq._new_job('a', '{}', null, null, null), asyncq._new_job('a', '"%su0000"', null, null, null)])"""

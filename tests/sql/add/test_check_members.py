@@ -1,4 +1,4 @@
-"""`_check_members`: jobs as JSON come from outside, and a misspelt member must not be lost in silence."""
+"""`_check_members`: jobs as JSON come from outside, and a misspelt member must not be lost silently."""
 
 import pytest
 
@@ -21,8 +21,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("jobs", BAD)
-async def test_what_is_no_job_is_refused(sql: Session, jobs: str) -> None:
-    """With the name of the member and what was expected."""
+async def test_a_malformed_job_is_refused(sql: Session, jobs: str) -> None:
+    """The error has the member's name and the expected type."""
     error = await sql.refusal("select asyncq._check_members($1::text::json)", jobs)
 
     code, field, said = BAD[jobs]
@@ -34,14 +34,14 @@ async def test_a_missing_value_is_refused(sql: Session) -> None:
     assert "22023" == (await sql.refusal("select asyncq._check_members(null)")).sqlstate
 
 
-async def test_the_job_that_is_wrong_is_named(sql: Session) -> None:
-    """Of many it is hard to find."""
+async def test_the_wrong_job_is_named(sql: Session) -> None:
+    """It is hard to find among many."""
     error = await sql.refusal("""select asyncq._check_members('[{}, {"x": 1}, {"y": 1}]')""")
 
     assert ("x", "Job 2 of 3.") == (error.column_name, error.detail)
 
 
 @pytest.mark.parametrize("jobs", ["[]", "[{}]", '[{"priority": null, "options": null}]', '[{"payload": "\\\\u0000"}]'])
-async def test_what_is_well_formed_passes(sql: Session, jobs: str) -> None:
-    """Whether a job may be like that is checked where all adds end."""
+async def test_a_well_formed_job_passes(sql: Session, jobs: str) -> None:
+    """Its values are checked later, where all adds meet."""
     assert await sql.rows("select asyncq._check_members($1::text::json)", jobs)

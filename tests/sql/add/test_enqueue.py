@@ -52,7 +52,7 @@ async def test_every_member_ends_in_its_column(sql: Session) -> None:
 
 
 async def test_each_job_has_one_row_of_the_answer_in_the_order_of_the_jobs(sql: Session) -> None:
-    """As from `_add_jobs`: the client pairs answers and specs by their order."""
+    """The client matches answers and specs by their order, as for `_add_jobs`."""
     rows = await enqueue(sql, *({"identifier": name} for name in ("b", "a", "b")))
     nothing = {"outcome": "added", "existing_id": None, "existing_state": None}
     ids = [row["id"] for row in rows]
@@ -74,8 +74,8 @@ async def test_no_jobs_no_rows(sql: Session) -> None:
     assert [] == await enqueue(sql)
 
 
-async def test_what_is_left_out_or_null_is_the_default(sql: Session) -> None:
-    """As in add_job."""
+async def test_members_that_are_missing_or_null_have_their_defaults(sql: Session) -> None:
+    """add_job has the same defaults."""
     await enqueue(sql, {"identifier": "t"}, {**dict.fromkeys(FULL), "identifier": "t", "payload": {}})
     rows = await sql.values("""
         select row(payload::text, queue, run_at = asyncq.now(), max_attempts, key, priority, flags, meta)::text
@@ -93,8 +93,8 @@ async def test_a_payload_is_kept_as_it_is_written(sql: Session) -> None:
     assert payloads == await sql.values("select payload::text from asyncq._jobs order by id")
 
 
-async def test_what_a_job_asks_about_others_is_asked(sql: Session) -> None:
-    """Its queue and payload count, as in add_job; a rejected one is an answer here, not an error."""
+async def test_a_unique_policy_is_applied(sql: Session) -> None:
+    """The job's queue and payload count. A rejection is an answer here, not an error."""
     policy = {"keys": ["queue", "args"], "on_conflict": "reject"}
     first, other, rejected, once, again = await enqueue(
         sql,
@@ -110,8 +110,8 @@ async def test_what_a_job_asks_about_others_is_asked(sql: Session) -> None:
     assert ("deduplicated", once["id"]) == (again["outcome"], again["id"])
 
 
-async def test_of_a_job_that_was_there_before_only_its_id_and_state_are_told(sql: Session) -> None:
-    """A role that may only add must not read by adding: add_job returns the row, with its last error."""
+async def test_the_answer_for_an_existing_job_has_only_its_id_and_state(sql: Session) -> None:
+    """An enqueuer must not read by adding; add_job returns the row, with its last error."""
     job_id = await sql.value("select id from asyncq.add_job('t', job_key := 'k')")
     await sql.execute("update asyncq._jobs set last_error = 'secret', payload = '[1]'")
     seen = {"ord": 1, "id": job_id, "existing_id": job_id, "existing_state": "available"}
@@ -140,7 +140,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("job", "code", "field"), BROKEN)
 async def test_the_rules_are_those_of_add_job(sql: Session, job: dict[str, Any], code: str, field: str) -> None:
-    """With the same codes; and no job of the call is added."""
+    """The codes are the same, and no job of the call is added."""
     error = await sql.refusal(CALL, json.dumps([{"identifier": "t"}, job]))
 
     assert (code, field) == (error.sqlstate, error.column_name)

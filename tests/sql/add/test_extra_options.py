@@ -1,4 +1,4 @@
-"""`_extra`: unknown members are errors from the first day, so that a later meaning surprises nobody."""
+"""`_extra`: unknown members are errors, so that they can get a meaning later."""
 
 import pytest
 
@@ -30,7 +30,7 @@ CALLS = {
 @pytest.mark.parametrize("options", BAD)
 @pytest.mark.parametrize("call", CALLS)
 async def test_wrong_options_are_refused(sql: Session, options: str, call: str) -> None:
-    """With the member's name; and no job is added."""
+    """The error has the member's name, and no job is added."""
     if call == "enqueue" and not options.startswith("{"):
         return  # _check_members refuses it.
     error = await sql.refusal(CALLS[call], options)

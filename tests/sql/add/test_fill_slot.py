@@ -25,10 +25,10 @@ as $$ select '2026-01-01'::timestamptz $$
 PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 
 
-async def test_the_message_is_the_claim_that_a_fetch_would_bring(own: Session, idle: Session) -> None:
-    """To the byte: the payload is not rewritten on its way."""
+async def test_the_notification_has_the_claim_that_a_fetch_would_return(own: Session, idle: Session) -> None:
+    """The payload is not rewritten on its way, to the byte."""
     messages: list[str] = []
-    channel = f"{own.schema}:told"  # which no other test uses at the same time
+    channel = f"{own.schema}:handoff"  # which no other test uses at the same time
     await idle.connection.add_listener(channel, lambda *about: messages.append(about[3]))
     worker = await open_slot(idle, FIRST, channel=channel)
     job = await fill(own, payload=PAYLOAD)
@@ -48,7 +48,7 @@ async def test_the_message_is_the_claim_that_a_fetch_would_bring(own: Session, i
 async def test_the_job_is_as_an_insert_would_have_made_it(
     own: Session, idle: Session, numbers: tuple[int | None, int | None]
 ) -> None:
-    """Whoever splits the batch gets that row, but for the id and the claim."""
+    """A split of the batch restores that row, except for the id and the claim."""
     worker = await open_slot(idle, FIRST)
     await own.execute(TIME_STANDS)
     jobs = [await fill(own, "t", PAYLOAD, *numbers), await insert(own, "t", PAYLOAD, *numbers)]
@@ -73,7 +73,7 @@ async def test_no_slot_is_filled_with_more_than_a_batch_has_room_for(
 
 
 async def test_a_slot_is_filled_once(own: Session, idle: Session) -> None:
-    """The second add has done nothing, and its result says so."""
+    """The second add does nothing, and its result shows that."""
     await open_slot(idle, FIRST)
     filled = [await fill(own) for _ in range(2)]
 
@@ -90,10 +90,10 @@ async def test_a_slot_is_filled_once(own: Session, idle: Session) -> None:
         "update asyncq._batches set ids = '{1}'",
         "update asyncq._batches set lock_token = 12",
     ],
-    ids=["the context is taken", "another task", "retired", "withdrawn", "taken", "made anew"],
+    ids=["the context is taken", "another task", "retired", "withdrawn", "taken", "opened again"],
 )
 async def test_no_other_slot_is_filled(own: Session, idle: Session, spoil: str) -> None:
-    """Each of them is for the function, or for nobody."""
+    """The job does not fit the slot, or the slot is no longer open."""
     await open_slot(idle, FIRST)
     await own.execute(spoil)
 
@@ -101,7 +101,7 @@ async def test_no_other_slot_is_filled(own: Session, idle: Session, spoil: str) 
 
 
 async def test_the_slot_of_a_worker_that_does_not_listen_is_passed_over(own: Session, idle: Session) -> None:
-    """Its process was killed a moment ago: nobody would hear."""
+    """Its process was just killed: nobody would receive the notification."""
     worker = await open_slot(idle, FIRST)
     await idle.value("select pg_advisory_unlock(asyncq._lock_space(), $1)", -1 - worker)
 
@@ -125,10 +125,10 @@ async def test_of_two_at_once_one_fills_it_and_none_waits(dsn: str, own: Session
     assert [after] == await own.values("select id from asyncq._all_jobs()")
 
 
-async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_handed(
+async def test_the_rescue_of_a_worker_skips_one_to_which_a_job_is_being_handed(
     dsn: str, own: Session, idle: Session
 ) -> None:
-    """It waits for nobody; the next rescue finds the job."""
+    """It waits for nobody, and the next rescue finds the job."""
     await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as adder, adder.connection.transaction():
         await fill(adder)
@@ -144,9 +144,7 @@ async def test_the_rescue_of_a_worker_passes_over_one_to_whom_a_job_is_being_han
 @pytest.mark.parametrize(
     "silence", ["last_seen = clock_timestamp() - lease * 0.7", "doubted_at = now()", "died_at = now()"]
 )
-async def test_an_add_passes_by_the_slot_of_a_worker_that_is_not_heard(
-    own: Session, idle: Session, silence: str
-) -> None:
+async def test_an_add_skips_the_slot_of_an_unresponsive_worker(own: Session, idle: Session, silence: str) -> None:
     """The worker is frozen, cut off or dead: the job would wait for a rescue, while others have free slots."""
     await open_slot(idle, FIRST)
     await own.execute(f"update asyncq._workers set {silence}")
@@ -155,7 +153,7 @@ async def test_an_add_passes_by_the_slot_of_a_worker_that_is_not_heard(
 
 
 async def test_a_worker_that_is_being_rescued_gets_nothing(dsn: str, own: Session, idle: Session) -> None:
-    """Its slot goes before its claims are looked for."""
+    """Its slot is deleted before its claims are searched."""
     await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
         await rescuer.execute("update asyncq._workers set last_seen = '2000-01-01'")
@@ -167,8 +165,8 @@ async def test_a_worker_that_is_being_rescued_gets_nothing(dsn: str, own: Sessio
     assert [] == await own.rows("select from asyncq._batches")
 
 
-async def test_an_empty_batch_of_nobody_is_removed_by_a_thorough_rescue(own: Session, idle: Session) -> None:
-    """Somebody has deleted the worker's row by hand. No add takes it."""
+async def test_an_orphaned_empty_batch_is_removed_by_a_thorough_rescue(own: Session, idle: Session) -> None:
+    """An administrator deleted the worker's row. No add takes the slot."""
     await open_slot(idle, FIRST)
     await own.execute("delete from asyncq._workers")
     await add_plain(own)
@@ -186,7 +184,7 @@ async def test_a_task_that_is_not_stored_takes_no_slot(own: Session, idle: Sessi
     assert (FIRST, False) == tuple(await own.row(SLOT))
 
 
-def test_what_is_no_job_is_told_apart() -> None:
+def test_a_text_that_is_no_job_is_ignored() -> None:
     """A role that may send on the channel may send any text."""
     assert [None] * 4 == [handed_over(text) for text in ("", "[]", '{"id": 1}', '["x",1,1,1,1,1,{},null]')]
 
@@ -195,7 +193,7 @@ def test_what_is_no_job_is_told_apart() -> None:
 async def test_one_of_several_slots_is_filled_however_the_planner_joins(
     dsn: str, own: Session, idle: Session, off: tuple[str, ...]
 ) -> None:
-    """To the planner there is one batch: a join would look for a slot once for each, and add the job as often."""
+    """The planner assumes one batch. A join would evaluate the slot once for each, and add the job as often."""
     for token in (FIRST, FIRST + 1, FIRST + 2):
         await open_slot(idle, token)
         if token == FIRST:
@@ -207,8 +205,8 @@ async def test_one_of_several_slots_is_filled_however_the_planner_joins(
     assert jobs == await own.values("select id from asyncq._all_jobs()")
 
 
-async def test_however_many_batches_there_are_it_looks_slots_up_by_their_key(dsn: str, own: Session) -> None:
-    """Also by a plan that was made while there were none."""
+async def test_slots_are_found_by_their_key_however_many_batches_there_are(dsn: str, own: Session) -> None:
+    """This includes a plan that was made while there were no batches."""
     async with session(dsn, own.schema, **PLANS) as client:
         await client.execute(f"prepare it as {query('fill_slot', client.schema)}")
         answer = await client.connection.fetchval("explain (format json) execute it('t', '{}', null, null)")

@@ -14,7 +14,7 @@ from tests.support.session import Session
 async def test_flags_are_stored_once_each_and_none_as_null(
     sql: Session, names: list[str] | None, stored: dict[str, bool] | None
 ) -> None:
-    """Duplicates collapse; an empty array is no flags, which fetches look at first."""
+    """Duplicates are merged. An empty array means no flags, which fetches check first."""
     actual = await sql.value("select asyncq._flags($1)", names)
 
     assert stored == (actual and json.loads(actual))

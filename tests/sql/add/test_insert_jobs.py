@@ -11,7 +11,7 @@ select asyncq._insert_jobs(array(
 
 
 async def test_all_are_stored(sql: Session) -> None:
-    """Ids in the order of the specs."""
+    """The ids have the order of the specs."""
     await sql.execute("select asyncq._store_tasks('{a,b}')")
     ids = await sql.value(INSERT, ["b", "a", "b"], ["q", None, "q"], [None, "k", None])
 
@@ -23,7 +23,7 @@ async def test_all_are_stored(sql: Session) -> None:
 
 
 async def test_a_job_is_refused_rather_than_lost(sql: Session) -> None:
-    """If a name is removed meanwhile, the caller gets an error; nothing removes one today."""
+    """If a name is removed meanwhile, the caller gets an error. Nothing removes one today."""
     await sql.execute("select asyncq._store_tasks('{a}')")
     error = await sql.refusal(INSERT, ["a", "gone"], [None] * 2, [None] * 2)
 

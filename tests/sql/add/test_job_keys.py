@@ -46,7 +46,7 @@ async def moment(sql: Session) -> Any:
 
 @pytest.mark.parametrize("mode", [*MODES, None])
 async def test_a_key_that_no_job_has_is_added(sql: Session, mode: str | None) -> None:
-    """In every mode; the job has the key, and all else as any job."""
+    """In every mode the job gets the key, and is otherwise a usual job."""
     done = await add_one(sql, mode=mode)
     now = await moment(sql)
 
@@ -59,7 +59,7 @@ async def test_a_key_that_no_job_has_is_added(sql: Session, mode: str | None) ->
 @pytest.mark.parametrize("mode", WRITING)
 @pytest.mark.parametrize("state", [*WAITING, "retryable"])
 async def test_an_add_replaces_every_field_of_a_job_that_waits(sql: Session, state: str, mode: str) -> None:
-    """The same job, with what the new request says; it has never failed, whatever happened before."""
+    """The job keeps its id, gets the new request's values, and has no failures any more."""
     old = await hold(sql, state)
     done = await add_one(sql, **GIVEN, run_at=LATER, mode=mode)
     (row,) = (await stored(sql)).values()
@@ -72,8 +72,10 @@ async def test_an_add_replaces_every_field_of_a_job_that_waits(sql: Session, sta
 
 @pytest.mark.parametrize("mode", [*WRITING, None])
 @pytest.mark.parametrize("state", [*WAITING, "retryable"])
-async def test_what_an_add_leaves_out_goes_back_to_the_default(sql: Session, state: str, mode: str | None) -> None:
-    """The queue, the flags and the payload too: the job is what the last request says, not a mixture of two."""
+async def test_fields_that_an_add_leaves_out_return_to_their_defaults(
+    sql: Session, state: str, mode: str | None
+) -> None:
+    """This includes queue, flags and payload: the job has only the values of the last request."""
     old = await hold(sql, state)
     await add_one(sql, mode=mode)
     (row,) = (await stored(sql)).values()
@@ -101,7 +103,7 @@ RUN_AT = {
 async def test_preserve_run_at_keeps_the_time_of_a_job_that_has_not_failed(
     sql: Session, state: str, mode: str | None, is_given: bool
 ) -> None:
-    """After a failure run_at is the time of the retry, which nobody asked for: the new request cancels the wait."""
+    """After a failure run_at is the time of the retry, which nobody requested: the new request cancels the wait."""
     old = await hold(sql, state)
     await add_one(sql, mode=mode, run_at=LATER if is_given else None)
     (row,) = (await stored(sql)).values()
@@ -110,8 +112,8 @@ async def test_preserve_run_at_keeps_the_time_of_a_job_that_has_not_failed(
     assert times[RUN_AT[state, mode][0 if is_given else 1]] == row["run_at"]
 
 
-async def test_preserve_run_at_looks_at_the_attempts_and_not_at_the_error(sql: Session) -> None:
-    """A job whose attempts were set back to 0 by hand waits for a time that somebody chose."""
+async def test_preserve_run_at_checks_the_attempts_and_not_the_error(sql: Session) -> None:
+    """A job whose attempts were reset to 0 waits for a time that an administrator chose."""
     old = await hold(sql, "retryable")
     await sql.execute("update asyncq._jobs set attempts = 0")
     await add_one(sql, mode="preserve_run_at", run_at=LATER)
@@ -122,7 +124,7 @@ async def test_preserve_run_at_looks_at_the_attempts_and_not_at_the_error(sql: S
 
 @pytest.mark.parametrize("state", [*WAITING, "retryable", *SPENT])
 async def test_unsafe_dedupe_counts_the_request_and_changes_nothing_else(sql: Session, state: str) -> None:
-    """Also when the job runs or is discarded: that is why it is called unsafe."""
+    """This includes running and discarded jobs, so it is called unsafe."""
     old = await hold(sql, state)
     done = await add_one(sql, **GIVEN, run_at=LATER, mode="unsafe_dedupe")
 
@@ -195,7 +197,7 @@ MERGED = [
 async def test_two_arrays_are_joined_and_anything_else_is_replaced(
     sql: Session, old: str, new: str | None, merged: str, state: str, mode: str
 ) -> None:
-    """Batches gather like this. A joined array goes through jsonb, what replaces keeps its exact text."""
+    """Batches are gathered like this. A joined array is stored as jsonb; a replaced payload keeps its exact text."""
     await hold(sql, state, old)
     await add_one(sql, payload=new, mode=mode)
 
@@ -203,7 +205,7 @@ async def test_two_arrays_are_joined_and_anything_else_is_replaced(
 
 
 async def test_a_key_is_one_for_all_tasks(sql: Session) -> None:
-    """As in graphile-worker: the key alone counts."""
+    """Only the key counts, as in graphile-worker."""
     old = await add_one(sql, task="a")
     done = await add_one(sql, task="b")
 
@@ -212,7 +214,7 @@ async def test_a_key_is_one_for_all_tasks(sql: Session) -> None:
 
 
 async def test_the_key_of_a_job_that_ended_well_is_free(sql: Session) -> None:
-    """Its row is gone."""
+    """Its row is deleted."""
     first = await add_one(sql)
     await complete(sql, await fetch(sql))
     second = await add_one(sql)
@@ -242,7 +244,7 @@ async def test_a_job_moves_to_another_queue_while_its_old_queue_is_busy(sql: Ses
     assert ["busy"] == await locked_queues(sql)
 
 
-async def test_a_replaced_job_runs_as_the_last_request_says(sql: Session) -> None:
+async def test_a_replaced_job_runs_with_the_last_request(sql: Session) -> None:
     """The worker gets the new payload."""
     await hold(sql, "scheduled")
     await add_one(sql, payload='{"new": 1}')
@@ -272,7 +274,7 @@ KEYS = [
 
 @pytest.mark.parametrize("key", KEYS)
 async def test_a_key_may_hold_any_character(sql: Session, key: str) -> None:
-    """It comes from the users' own ids."""
+    """Keys are often ids of users."""
     first = await add_one(sql, key=key)
     second = await add_one(sql, key=key)
 
@@ -281,7 +283,7 @@ async def test_a_key_may_hold_any_character(sql: Session, key: str) -> None:
 
 
 async def test_keys_are_compared_exactly(sql: Session) -> None:
-    """Neither case, nor blanks, nor Unicode's two ways to write é make two keys one."""
+    """Case, blanks and Unicode normalization make a difference."""
     keys = ("k", "K", " k", "k ", "\u00e9", "e\u0301")
     for key in keys:
         await add_one(sql, key=key)
@@ -301,7 +303,7 @@ async def test_keys_are_compared_exactly(sql: Session) -> None:
             "job_key_mode '' is unknown, expected 'replace', 'preserve_run_at' or 'unsafe_dedupe'"),
     ],
 )  # fmt: skip
-async def test_a_refused_add_changes_nothing_of_the_job_that_has_the_key(
+async def test_a_refused_add_does_not_change_the_job_that_has_the_key(
     sql: Session, arguments: str, code: str, said: str
 ) -> None:
     """The limits are checked before anything is locked or written."""
@@ -315,10 +317,8 @@ async def test_a_refused_add_changes_nothing_of_the_job_that_has_the_key(
 
 @pytest.mark.parametrize("state", [None, *WAITING, "retryable", *SPENT])
 @pytest.mark.parametrize("mode", MODES)
-async def test_add_job_returns_the_row_of_the_job_that_stands_for_the_request(
-    sql: Session, mode: str, state: str | None
-) -> None:
-    """In every case: graphile-worker returns a row of nulls in some."""
+async def test_add_job_returns_the_row_of_the_job_that_has_the_key(sql: Session, mode: str, state: str | None) -> None:
+    """There is always a row; graphile-worker returns a row of nulls in some cases."""
     if state:
         await hold(sql, state)
     row = await sql.row("select * from asyncq.add_job('t', job_key := $1, job_key_mode := $2)", KEY, mode)
@@ -328,7 +328,7 @@ async def test_add_job_returns_the_row_of_the_job_that_stands_for_the_request(
 
 
 async def test_a_job_that_lost_its_key_shows_its_last_attempt(sql: Session) -> None:
-    """As in graphile-worker: attempts = max_attempts. Also with the largest max_attempts, where no more would fit."""
+    """attempts = max_attempts, as in graphile-worker. The largest max_attempts must not overflow."""
     old = await hold(sql, "active")
     await sql.execute("update asyncq._jobs set max_attempts = 32767")
     await add_one(sql)
@@ -338,8 +338,8 @@ async def test_a_job_that_lost_its_key_shows_its_last_attempt(sql: Session) -> N
     )
 
 
-async def test_keyed_adds_do_not_heed_the_callers_settings(sql: Session) -> None:
-    """They run in sessions of strangers; some of them change how literals, dates or conflicts of names are read."""
+async def test_keyed_adds_ignore_the_callers_settings(sql: Session) -> None:
+    """They run in other programs' sessions, whose settings may change how literals, dates or names are read."""
     await sql.execute("""
         set local standard_conforming_strings = off;
         set local datestyle = 'SQL, DMY';
@@ -358,7 +358,7 @@ async def test_keyed_adds_do_not_heed_the_callers_settings(sql: Session) -> None
 
 
 async def test_flags_and_meta_of_a_request_arrive(sql: Session) -> None:
-    """By the public function."""
+    """The public function passes them on."""
     await hold(sql, "scheduled")
     row = await sql.row("""
         select * from asyncq.add_job('t', job_key := 'k', flags := '{b,a}', options := '{"meta": {"m": 1}}')""")

@@ -1,4 +1,4 @@
-"""A job whose key went to a newer request while it ran: it is in its last attempt, and ends as it will."""
+"""A job whose key went to a newer request while it ran: it is in its last attempt, with any outcome."""
 
 import pytest
 
@@ -19,8 +19,8 @@ async def running_and_newer(sql: Session, payload: str = "[1]", *, worker: int =
     return old, claims, new
 
 
-async def test_both_requests_are_there(sql: Session) -> None:
-    """The one runs, the other waits; the key leads to the newer one."""
+async def test_both_requests_have_a_job(sql: Session) -> None:
+    """One runs, the other waits. The key leads to the newer one."""
     old, _, new = await running_and_newer(sql)
     rows = await stored(sql)
 
@@ -29,7 +29,7 @@ async def test_both_requests_are_there(sql: Session) -> None:
 
 
 async def test_when_it_succeeds_it_is_deleted(sql: Session) -> None:
-    """As any job; its queue is freed by its claim, which nothing has touched."""
+    """Any completed job is deleted. Its claim is unchanged, and frees its queue."""
     old, claims, new = await running_and_newer(sql)
 
     assert [old.id] == await complete(sql, claims)
@@ -38,7 +38,7 @@ async def test_when_it_succeeds_it_is_deleted(sql: Session) -> None:
 
 @pytest.mark.parametrize("attempts", [1, 32767])
 async def test_when_it_fails_it_stays_dead(sql: Session, attempts: int) -> None:
-    """With its error: the newer request is the next try."""
+    """Its error stays, and the newer request is its retry."""
     old, claims, _ = await running_and_newer(sql)
     await change(sql, claims, attempts=attempts, delay_s=0.0, error="late")
     row = (await stored(sql))[old.id]
@@ -64,7 +64,7 @@ async def test_when_its_worker_dies_it_stays_dead(sql: Session) -> None:
 
 
 async def test_when_it_was_never_started_it_runs(sql: Session) -> None:
-    """Its worker gives it back: what it holds is in no other job, the elements of an array say."""
+    """Its worker returns it. No other job contains the elements of its array, for example."""
     old, claims, _ = await running_and_newer(sql)
     await change(sql, claims)
     (again,) = await fetch(sql, token=2)
@@ -74,7 +74,7 @@ async def test_when_it_was_never_started_it_runs(sql: Session) -> None:
 
 
 async def test_when_it_was_interrupted_or_snoozes_it_runs_again(sql: Session) -> None:
-    """Neither is an attempt."""
+    """Neither counts as an attempt."""
     old, claims, _ = await running_and_newer(sql)
     await change(sql, claims, delay_s=0.0, interruptions=1)
 

@@ -13,8 +13,8 @@ order by id
 """
 
 
-async def test_each_match_says_what_it_is(sql: Session) -> None:
-    """Its time only where it has a row: what has ended has none."""
+async def test_each_match_has_its_state_and_time(sql: Session) -> None:
+    """The time is given only for jobs with a row, not for ended ones."""
     jobs = [await hold(sql, state) for state in HELD]
     found = await sql.rows(MATCHES, ALL_STATES)
     rows = {row["id"]: row for row in await sql.rows("select id, run_at from asyncq._jobs")}
@@ -25,8 +25,8 @@ async def test_each_match_says_what_it_is(sql: Session) -> None:
     assert [rows[job]["run_at"] if job in rows else None for job in jobs] == [row["run_at"] for row in found]
 
 
-async def test_it_is_part_of_the_statement_around_it(sql: Session) -> None:
-    """A function that is called for each of ten thousand jobs would cost more than all the rest."""
+async def test_it_is_inlined_into_the_statement_around_it(sql: Session) -> None:
+    """A function call for each of ten thousand jobs would cost more than everything else."""
     await sql.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
     plan = await sql.values("""
         explain select matched.id from unnest('{}'::bytea[]) as given(unique_key)

@@ -29,7 +29,7 @@ async def test_arrays_are_joined_and_all_else_is_replaced(sql: Session, old: str
 
 
 async def test_a_merged_payload_is_no_larger_than_any_other_may_be(sql: Session) -> None:
-    """Else a key to which one adds all day would end in a row that nobody can read."""
+    """Otherwise a key that collects elements all day would grow to an unreadable row."""
     half = '["' + "x" * (8 * 1024 * 1024 - 5) + '"]'
     fits = await sql.value(f"select octet_length(({MERGE[7:]}))", half, half)
     with pytest.raises(asyncpg.PostgresError) as caught:

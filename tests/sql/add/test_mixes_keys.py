@@ -1,4 +1,4 @@
-"""`_mixes_keys`: whether two jobs of a call that share no key may still meet in one that has keys of both kinds."""
+"""`_mixes_keys`: whether two jobs of a call without a common key may conflict by a job that has keys of both kinds."""
 
 from tests.support.session import Session
 from tests.support.unique import ask, ask_all, spec
@@ -26,15 +26,15 @@ async def test_a_job_of_the_call_with_both_mixes_them(sql: Session) -> None:
     assert [False, False, False, False, True, True, False] == [await sql.value(MIXES, *case) for case in cases]
 
 
-async def test_a_job_that_is_there_with_both_mixes_them(sql: Session) -> None:
-    """Only one whose job key the call has."""
+async def test_an_existing_job_with_both_keys_mixes_them(sql: Session) -> None:
+    """Only a job whose job key is in the call counts."""
     await ask(sql, singleton=True, force=True, job_key="k")
 
     assert [True, False] == [await sql.value(MIXES, [key, None], [None, KEY]) for key in ("k", "l")]
 
 
-async def test_a_job_that_loses_its_unique_key_in_the_call_bars_nobody_behind(sql: Session) -> None:
-    """As if one by one: and it does bar who comes before."""
+async def test_a_job_that_loses_its_unique_key_in_the_call_conflicts_with_no_later_one(sql: Session) -> None:
+    """The order counts as for single adds: it does conflict with jobs before it."""
     outcomes = []
     for specs in ([spec(job_key="k"), spec(singleton=True)], [spec(singleton=True), spec(job_key="k")]):
         held = await ask(sql, singleton=True, force=True, job_key="k")

@@ -32,7 +32,7 @@ async def test_the_members_of_pythons_record_are_the_attributes(sql: Session) ->
 
 
 async def test_each_member_becomes_its_attribute(sql: Session) -> None:
-    """What the record does not have is null."""
+    """A missing member becomes null."""
     call = "select to_json(asyncq._new_job('t', '{}', 'q', null, $1::text::jsonb))"
     bare = {"identifier": "t", "payload": {}, "queue_name": "q", "run_at": None}
     full = [json.loads(await sql.value(call, text)) for text in (json.dumps(MEMBERS), "{}", None)]

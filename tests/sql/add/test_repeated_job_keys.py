@@ -77,7 +77,7 @@ async def test_arrays_of_one_call_are_joined_in_its_order(sql: Session, mode: st
 
 
 async def test_the_second_job_of_a_call_sees_the_first(sql: Session) -> None:
-    """The state is that of the moment: what was added a line above waits already."""
+    """The state is the current one: a job that was added just before waits already."""
     first, second, third = await add_all(
         sql, [Spec(run_at="2040-01-01 00:00:00+00"), Spec(), Spec(mode="unsafe_dedupe")]
     )
@@ -143,7 +143,7 @@ async def test_jobs_without_a_key_are_never_one(sql: Session) -> None:
 
 
 async def test_add_jobs_returns_a_job_once_for_each_of_its_specs(sql: Session) -> None:
-    """As it is at the end; graphile-worker raises 21000."""
+    """The row is its last state; graphile-worker raises 21000."""
     rows = await sql.rows("""
         select id, key, revision from asyncq.add_jobs(array[
           ('t', '[1]', null, null, null, 'k', null, null, null, null)::asyncq.job_spec,
@@ -155,7 +155,7 @@ async def test_add_jobs_returns_a_job_once_for_each_of_its_specs(sql: Session) -
 
 
 async def test_one_bad_spec_of_a_key_refuses_the_others(sql: Session) -> None:
-    """All or none."""
+    """All are added or none."""
     await add_one(sql, payload="[0]")
     error = await sql.refusal("""
         select asyncq.add_jobs(array[

@@ -1,4 +1,4 @@
-"""`_resolve_job_keys`: many adds in one call, some of whose keys are held; each has a mode of its own."""
+"""`_resolve_job_keys`: many adds in one call, some of whose keys exist; each has its own mode."""
 
 from tests.support.keyed import MODES, STATES, Done, Spec, add_all, add_one, hold, names, stored
 from tests.support.session import Session
@@ -96,8 +96,8 @@ async def test_a_job_that_is_updated_keeps_its_id(sql: Session) -> None:
     assert first.id + 1 == last.id
 
 
-async def test_names_are_stored_for_what_is_added_or_updated(sql: Session) -> None:
-    """And for nothing else."""
+async def test_names_are_stored_for_added_and_updated_jobs(sql: Session) -> None:
+    """Other names are not stored."""
     await add_one(sql, key="a")
     await add_all(
         sql,

@@ -41,8 +41,8 @@ async def test_a_call_mixes_all_cases_and_answers_in_the_order_of_its_specs(sql:
     assert max(held.values()) < plain < replacing < free < keyed < last
 
 
-async def test_every_field_of_a_job_that_is_added_arrives(sql: Session) -> None:
-    """Beside jobs that are dropped: jobs and outcomes could be joined wrongly."""
+async def test_every_field_of_an_added_job_is_stored(sql: Session) -> None:
+    """The call also has dropped jobs, so that jobs and outcomes could be joined wrongly."""
     await hold(sql, "available", policy={"keys": ["args"]}, payload={"n": 1})
     specs = [
         spec({"keys": ["args"], "on_conflict": "ignore"}, task="t", payload={"n": n}, queue=f"q{n}",
@@ -72,7 +72,7 @@ async def test_the_task_of_a_dropped_job_is_not_stored(sql: Session) -> None:
 
 
 async def test_a_rerun_is_remembered_while_the_job_runs(sql: Session) -> None:
-    """The last payload counts; everything else of the job stays."""
+    """The last payload counts; the rest of the job stays."""
     job = await hold(sql, "active", policy={}, queue="q")
     before = dict(await sql.row("select * from asyncq._jobs"))
     for n in range(2):
@@ -84,16 +84,19 @@ async def test_a_rerun_is_remembered_while_the_job_runs(sql: Session) -> None:
     assert before | {"rerun": '{"n": 1}', "updated_at": await sql.value("select now()")} == after
 
 
-async def test_a_rerun_without_a_payload_begins_anew_with_the_empty_object(sql: Session) -> None:
-    """Null would mean that nobody asked."""
+async def test_a_rerun_without_a_payload_has_the_empty_object(sql: Session) -> None:
+    """Null would mean that no rerun was requested."""
     await hold(sql, "active")
     await sql.rows("""select asyncq.add_job('t', options := '{"singleton": true, "rerun": true}')""")
 
     assert "{}" == await sql.value("select rerun::text from asyncq._jobs")
 
 
-async def test_a_job_that_waits_will_run_later_than_a_rerun_was_asked_for(sql: Session) -> None:
-    """So it stands for the request: also one that waits for its retry, and beside one that runs."""
+async def test_a_waiting_job_counts_as_the_requested_rerun(sql: Session) -> None:
+    """It will run after the request, so it counts as the rerun.
+
+    This includes a retry, and a job beside a running one.
+    """
     for state in ("scheduled", "available", "retryable"):
         waiting = await hold(sql, state, "2 days")
         await hold(sql, "active", "1 day")
@@ -105,7 +108,7 @@ async def test_a_job_that_waits_will_run_later_than_a_rerun_was_asked_for(sql: S
 
 
 async def test_of_several_running_jobs_the_newest_is_run_again(sql: Session) -> None:
-    """Forced ones may run beside each other; an ended one cannot run again."""
+    """Forced ones may run side by side. An ended one cannot run again."""
     jobs = [await hold(sql, "active", age) for age in ("2 days", "1 day", "3 days")]
     await hold(sql, "completed", "1 h")
     done = await ask(sql, {"states": ["active", "completed"]}, rerun=True)
@@ -115,7 +118,7 @@ async def test_of_several_running_jobs_the_newest_is_run_again(sql: Session) -> 
 
 
 async def test_a_rerun_of_a_cancelled_job_is_a_new_job(sql: Session) -> None:
-    """It still runs, but nothing will come of it."""
+    """It still runs, but its end will have no effect."""
     await hold(sql, "cancelled, running")
 
     assert "added" == (await ask(sql, singleton=True, rerun=True)).outcome
@@ -133,7 +136,7 @@ async def test_a_rerun_that_finds_nothing_running_is_as_without(sql: Session) ->
 
 
 async def test_a_singleton_is_one_for_each_type_or_subject(sql: Session) -> None:
-    """Whatever its payload, queue and time are."""
+    """Payload, queue and time do not matter."""
     cases: list[dict[str, Any]] = [
         {"task": "t"},
         {"task": "t", "subject": "a"},
@@ -156,8 +159,8 @@ async def test_a_singleton_that_waits_can_be_replaced(sql: Session) -> None:
     assert {done.id: ("available", True)} == await left(sql)
 
 
-async def test_a_forced_singleton_is_added_beside_another_and_bars_later_ones(sql: Session) -> None:
-    """It is one of them: the next add finds two."""
+async def test_a_forced_singleton_is_added_beside_another_and_conflicts_with_later_ones(sql: Session) -> None:
+    """The next add finds two jobs with the key."""
     first = await ask(sql, singleton=True)
     forced = await ask(sql, singleton=True, force=True)
     third = await ask(sql, singleton=True)
@@ -168,7 +171,7 @@ async def test_a_forced_singleton_is_added_beside_another_and_bars_later_ones(sq
 
 
 async def test_a_forced_job_may_have_a_job_key(sql: Session) -> None:
-    """It asks nobody but the job that has the key; what it replaces gets its unique key."""
+    """Only the job with the job key is checked. A replaced job gets the unique key."""
     plain = await ask(sql, job_key="k")
     forced = await ask(sql, singleton=True, force=True, job_key="k")
     keys = await sql.values("select unique_key is not null from asyncq._jobs")
@@ -191,8 +194,8 @@ async def test_the_default_states_are_those_that_have_yet_to_end(sql: Session) -
 # Kept rows
 
 
-async def test_what_a_job_key_replaces_keeps_what_was_asked_to_be_kept(sql: Session) -> None:
-    """An earlier request with an idempotency key may be made again: its job has to be known."""
+async def test_a_job_that_a_job_key_replaces_stays_subject_to_earlier_requests_to_keep_it(sql: Session) -> None:
+    """An earlier request with an idempotency key may be repeated, and must find its job."""
     await ask(sql, job_key="k", idempotency_key="r")
     await ask(sql, job_key="k")
     await ask(sql, {"states": ["completed"]}, force=True, job_key="k")
@@ -202,8 +205,8 @@ async def test_what_a_job_key_replaces_keeps_what_was_asked_to_be_kept(sql: Sess
     assert (["completed", "cancelled", "discarded"], True) == (row["keep_states"], row["for_ever"])
 
 
-async def test_what_each_policy_keeps_is_added_up(sql: Session) -> None:
-    """Once each."""
+async def test_states_to_keep_accumulate_over_policies(sql: Session) -> None:
+    """Each state is stored once."""
     for states in (["completed"], ["discarded"], ["completed"], ["discarded", "completed"]):
         await ask(sql, {"states": states}, force=True, job_key="k")
 

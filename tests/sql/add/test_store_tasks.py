@@ -7,7 +7,7 @@ STORE = "select asyncq._store_tasks($1::text[])"
 
 
 async def test_new_names_are_stored_and_known_ones_left_alone(sql: Session) -> None:
-    """Once each; a null is no name."""
+    """Each is stored once. Null is no name."""
     await sql.rows(STORE, ["a", "b", None, "a"])
     await sql.rows(STORE, ["b", "c"])
 
@@ -15,9 +15,9 @@ async def test_new_names_are_stored_and_known_ones_left_alone(sql: Session) -> N
 
 
 async def test_new_names_are_stored_in_order(sql: Session) -> None:
-    """Two calls that stored them in different orders would wait for each other for ever.
+    """Two calls with different orders could deadlock.
 
-    Without sorts the planner finds the distinct names by hashing: what is in order then was asked for.
+    Without sorts the planner finds distinct names by hashing, so only an explicit order passes.
     """
     new = [f"n{i * 37 % 100:02}" for i in range(100)]
     await sql.execute("set local enable_sort = off")
@@ -27,7 +27,7 @@ async def test_new_names_are_stored_in_order(sql: Session) -> None:
 
 
 async def test_a_retired_name_is_in_use_again_under_its_number(sql: Session) -> None:
-    """A cleanup that comes now must not remove it; the others keep their marks."""
+    """A concurrent cleanup must not remove it. The others keep their marks."""
     await sql.rows(STORE, ["a", "b", "c"])
     before = await sql.rows("select id, identifier from asyncq._tasks order by id")
     await sql.rows("update asyncq._tasks set retired_in = '1'")

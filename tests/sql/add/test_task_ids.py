@@ -20,9 +20,9 @@ async def test_each_name_has_one_number_for_ever(sql: Session) -> None:
 
 
 async def test_new_names_are_stored_in_alphabetical_order(sql: Session) -> None:
-    """Two callers with the same new names in other orders would wait for each other.
+    """Two callers with the same new names in different orders could deadlock.
 
-    Without sorts the planner finds the distinct names by hashing: what is in order then was asked for.
+    Without sorts the planner finds distinct names by hashing, so only an explicit order passes.
     """
     await sql.execute("set local enable_sort = off")
     await sql.rows(
@@ -55,7 +55,7 @@ async def test_a_name_that_an_open_transaction_has_just_stored_is_left_out_and_n
 
 
 async def test_a_table_that_is_locked_as_a_whole_is_waited_for(dsn: str, own: Session) -> None:
-    """As by a migration: no name could be read. Whoever has to wait for less says so."""
+    """A migration locks it, so no name can be read. Callers that wait for less set a timeout."""
     async with session(dsn, own.schema) as other, asyncio.TaskGroup() as group, other.connection.transaction():
         await other.execute("lock table asyncq._tasks in access exclusive mode")
         asked = group.create_task(own.values("select identifier from asyncq._task_ids(array['a'])"))
@@ -65,8 +65,8 @@ async def test_a_table_that_is_locked_as_a_whole_is_waited_for(dsn: str, own: Se
     assert ["a"] == asked.result()
 
 
-async def test_the_patience_of_the_caller_is_as_before(sql: Session) -> None:
-    """The rest of its transaction waits for locks as long as it wants."""
+async def test_the_callers_lock_timeout_stays_as_before(sql: Session) -> None:
+    """The rest of its transaction has its own lock timeout."""
     await sql.execute("set local lock_timeout = '3s'")
     await sql.rows("select from asyncq._task_ids(array['a', 'b'])")
 

@@ -1,4 +1,4 @@
-"""`_update_jobs`: what waits gets the fields of a new request; the fields are tested with the case table."""
+"""`_update_jobs`: waiting jobs get the fields of a new request; the case table tests the fields."""
 
 from tests.support.keyed import Spec, add_all, add_one, stored
 from tests.support.session import Session
@@ -9,8 +9,8 @@ select asyncq._update_jobs(
 """
 
 
-async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
-    """Each job by the id at its position."""
+async def test_only_the_given_jobs_are_updated(sql: Session) -> None:
+    """Each job is found by the id at its position."""
     done = await add_all(sql, [Spec(key="a"), Spec(key="b"), Spec(key="c")])
     await sql.rows(UPDATE, ["t"] * 2, [done[0].id, done[2].id])
 
@@ -18,7 +18,7 @@ async def test_only_what_is_to_be_updated_is_updated(sql: Session) -> None:
 
 
 async def test_an_update_is_refused_rather_than_lost(sql: Session) -> None:
-    """If a name is removed between the two statements, the caller gets an error; nothing removes one today."""
+    """If a name is removed between the two statements, the caller gets an error. Nothing removes one today."""
     done = await add_one(sql)
     error = await sql.refusal(UPDATE, ["gone"], [done.id])
 

@@ -1,4 +1,4 @@
-"""Administration finds its jobs by index, whatever the planner knows of the table."""
+"""Administrative functions find their jobs by an index, whatever statistics the planner has."""
 
 from collections.abc import AsyncIterator
 
@@ -35,7 +35,7 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Sessio
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 async def test_a_call_reads_a_few_rows_for_each_of_its_ids(full: Session, call: str) -> None:
-    """To lock it, to judge it, to change it, to show it twice."""
+    """It reads them to lock, check, change and return the job."""
     ids = await full.values(
         f"select id from asyncq._jobs where locked_by is null and attempts = 25 order by id desc limit {IDS}"
     )
@@ -70,7 +70,7 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("call", CLAIMS.values(), ids=CLAIMS)
-async def test_what_looks_for_claims_of_a_worker_reads_those_alone(full: Session, call: str) -> None:
+async def test_a_search_for_claims_of_a_worker_reads_only_those(full: Session, call: str) -> None:
     """Millions of waiting jobs must not delay it: a dead worker's jobs have to run again soon."""
     transaction = full.connection.transaction()
     await transaction.start()

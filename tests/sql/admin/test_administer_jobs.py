@@ -1,4 +1,4 @@
-"""`_administer_jobs`: what the four acts have in common; each of them has a file of its own."""
+"""`_administer_jobs`: the common part of the four actions, each of which has its own file."""
 
 import pytest
 
@@ -18,8 +18,8 @@ every_act = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 
 @every_act
 @pytest.mark.parametrize("age", ["0", "5 hours", "1 year"])
-async def test_a_job_that_runs_is_left_alone_however_old_its_claim_is(sql: Session, act: str, age: str) -> None:
-    """graphile-worker took claims of four hours for dead; here the lease decides, and a rescue returns them."""
+async def test_a_running_job_is_left_alone_however_old_its_claim_is(sql: Session, act: str, age: str) -> None:
+    """In graphile-worker claims expire after four hours. Here the lease decides, and a rescue returns them."""
     job = await hold(sql, "active")
     await sql.rows("update asyncq._jobs set locked_at = now() - $1::text::interval", age)
     before = await stored(sql)
@@ -29,7 +29,7 @@ async def test_a_job_that_runs_is_left_alone_however_old_its_claim_is(sql: Sessi
 
 @every_act
 async def test_unknown_and_null_ids_are_ignored_and_doubled_ones_count_once(sql: Session, act: str) -> None:
-    """Callers select ids in one statement and act in another: some may have ended in between."""
+    """Callers select ids in one statement and use them in another, and some jobs may have ended in between."""
     job = await hold(sql, "retryable")
     rows = await sql.rows(act, [job["id"], None, 0, -1, 2**62, job["id"]])
 
@@ -48,7 +48,7 @@ async def test_no_ids_are_no_jobs(sql: Session, act: str, ids: list[int] | None)
 
 @every_act
 async def test_the_rows_come_in_the_order_of_their_ids(sql: Session, act: str) -> None:
-    """Whatever the order of the arguments, and of the rows in the table."""
+    """Neither the order of the arguments nor that of the table matters."""
     ids = [(await hold(sql, "retryable", key=str(number)))["id"] for number in range(20)]
     await sql.rows("update asyncq._jobs set revision = 9 where id % 3 = 0")
 
@@ -57,7 +57,7 @@ async def test_the_rows_come_in_the_order_of_their_ids(sql: Session, act: str) -
 
 @every_act
 async def test_other_jobs_are_left_alone(sql: Session, act: str) -> None:
-    """It gets ids, and touches nothing else."""
+    """It gets ids, and changes no other job."""
     job, other = await hold(sql, "discarded", key="a"), await hold(sql, "discarded", key="b")
     await sql.rows(act, [job["id"]])
 
@@ -66,7 +66,7 @@ async def test_other_jobs_are_left_alone(sql: Session, act: str) -> None:
 
 @every_act
 async def test_jobs_of_queues_and_tasks_keep_their_names(sql: Session, act: str) -> None:
-    """The row that comes back is one of the view."""
+    """The returned row is one of the view."""
     job = await add(sql, queue="q")
     await sql.rows("update asyncq._jobs set attempts = 1")
     (row,) = await sql.rows(act, [job])
@@ -75,7 +75,7 @@ async def test_jobs_of_queues_and_tasks_keep_their_names(sql: Session, act: str)
 
 
 async def test_an_unknown_act_is_refused(sql: Session) -> None:
-    """A misspelt one must not look like one that found nothing."""
+    """A misspelt act must not look like one without matching jobs."""
     job = await add(sql)
 
     assert "22023" == (await sql.refusal("select asyncq._administer_jobs('compleat', $1)", [job])).sqlstate

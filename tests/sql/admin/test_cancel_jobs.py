@@ -12,8 +12,8 @@ STATE = "select asyncq._state(job) from asyncq._jobs as job where id = $1"
 
 
 @pytest.mark.parametrize("state", ["scheduled", "available", "retryable"])
-async def test_a_job_that_waits_is_gone_and_comes_back_as_it_was(sql: Session, state: str) -> None:
-    """A row of it would only be in the way."""
+async def test_a_waiting_job_is_deleted_and_returned_as_it_was(sql: Session, state: str) -> None:
+    """A remaining row would only be in the way."""
     job = (await hold(sql, state))["id"]
     before = dict(await sql.row("select * from asyncq.jobs"))
 
@@ -31,7 +31,7 @@ async def test_a_job_that_waits_is_kept_as_cancelled_if_that_was_asked_for(sql: 
     assert ([(kept, "cancelled")], {}) == (await ended(sql), await stored(sql))
 
 
-async def test_a_job_that_runs_is_cancelled_for_everybody_but_its_worker(sql: Session) -> None:
+async def test_a_running_job_counts_as_cancelled_for_all_but_its_worker(sql: Session) -> None:
     """Its row and its queue stay as long as the handler runs; its key is free."""
     job = (await add_one(sql, queue="q")).id
     claims = await fetch(sql, worker=1, token=5)
@@ -44,16 +44,16 @@ async def test_a_job_that_runs_is_cancelled_for_everybody_but_its_worker(sql: Se
     assert {job: "cancelled"} == await settle_rest(sql, claims, done=True)
 
 
-async def test_a_job_that_is_discarded_and_one_that_is_not_there_are_left_alone(sql: Session) -> None:
-    """The one has ended already, the other too, or was never there."""
+async def test_a_discarded_job_and_an_unknown_one_are_left_alone(sql: Session) -> None:
+    """Both have ended, or never existed."""
     before = await hold(sql, "discarded")
 
     assert [] == await sql.rows(CANCEL, [before["id"], 0, -1, None])
     assert {before["id"]: before} == await stored(sql)
 
 
-async def test_what_was_cancelled_comes_back_once_in_the_order_of_the_ids(sql: Session) -> None:
-    """The order of the ids and repeated ids do not matter."""
+async def test_cancelled_jobs_are_returned_once_in_the_order_of_their_ids(sql: Session) -> None:
+    """The order and repetition of the arguments do not matter."""
     jobs = [await add(sql) for _ in range(5)]
     await fetch(sql, 2)
 
@@ -61,8 +61,8 @@ async def test_what_was_cancelled_comes_back_once_in_the_order_of_the_ids(sql: S
     assert jobs[:2] == await claimed(sql)
 
 
-async def test_a_second_cancel_tells_the_worker_once_more(own: Session) -> None:
-    """The first message may have been lost; the mark keeps its instant."""
+async def test_a_second_cancel_notifies_the_worker_once_more(own: Session) -> None:
+    """The first notification may have been lost. The mark keeps its time."""
     heard: list[object] = []
     job = await add(own)
     await fetch(own, worker=3, token=9)
@@ -76,8 +76,8 @@ async def test_a_second_cancel_tells_the_worker_once_more(own: Session) -> None:
     await own.execute("delete from asyncq._jobs")
 
 
-async def test_a_rolled_back_cancel_tells_nobody(own: Session) -> None:
-    """A handler must not be cancelled for nothing."""
+async def test_a_rolled_back_cancel_notifies_nobody(own: Session) -> None:
+    """Its handler must not be cancelled."""
     heard: list[object] = []
     job = await add(own)
     await fetch(own)
@@ -93,7 +93,7 @@ async def test_a_rolled_back_cancel_tells_nobody(own: Session) -> None:
 
 
 async def test_no_ids_cancel_nothing(sql: Session) -> None:
-    """An empty list, and none."""
+    """The list may be empty or null."""
     job = await add(sql)
 
     assert ([], []) == (await sql.rows(CANCEL, []), await sql.rows(CANCEL, None))

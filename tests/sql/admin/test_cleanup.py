@@ -1,4 +1,4 @@
-"""`cleanup`: what it removes, by graphile-worker's words, and what it leaves."""
+"""`cleanup`: the rows that each of graphile-worker's names removes, and the rows that stay."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CLEANUP = "select task, removed from asyncq.cleanup($1)"
 
 
 async def test_jobs_that_are_discarded_are_deleted(sql: Session) -> None:
-    """Also those with more attempts than there are, which graphile-worker forgets; all others stay."""
+    """They may even have more attempts than allowed, which graphile-worker forgets. All others stay."""
     kept = [(await hold(sql, state, key=state))["id"] for state in STATES if state != "discarded"]
     await hold(sql, "discarded")
     await hold(sql, "discarded", key="more")
@@ -22,7 +22,7 @@ async def test_jobs_that_are_discarded_are_deleted(sql: Session) -> None:
 
 
 async def test_a_deleted_job_that_asked_to_be_kept_is_kept(sql: Session) -> None:
-    """As discarded: a unique window that counts those goes on."""
+    """It is kept as discarded, so that a unique period over discarded jobs goes on."""
     await hold(sql, "discarded")
     await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{discarded}'")
     await sql.rows(CLEANUP, ["DELETE_PERMAFAILED_JOBS"])
@@ -30,8 +30,8 @@ async def test_a_deleted_job_that_asked_to_be_kept_is_kept(sql: Session) -> None
     assert ["discarded"] == await sql.values("select state from asyncq._ended_jobs")
 
 
-async def test_by_default_nothing_is_deleted_that_anybody_could_miss(sql: Session) -> None:
-    """Names only: jobs that have failed stay until somebody says so."""
+async def test_by_default_only_unused_names_are_deleted(sql: Session) -> None:
+    """Only names are removed. Discarded jobs stay until they are requested."""
     await hold(sql, "discarded")
     rows = await sql.rows("select task, removed from asyncq.cleanup()")
 
@@ -40,7 +40,7 @@ async def test_by_default_nothing_is_deleted_that_anybody_could_miss(sql: Sessio
 
 
 async def test_queues_need_no_cleanup(sql: Session) -> None:
-    """The word is accepted: scripts say it."""
+    """The name is accepted, since scripts use it."""
     await add(sql, queue="q")
     claims = await fetch(sql)
     rows = await sql.rows(CLEANUP, ["GC_JOB_QUEUES"])
@@ -49,8 +49,8 @@ async def test_queues_need_no_cleanup(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("tasks", [[], None])
-async def test_nothing_asked_is_nothing_done(sql: Session, tasks: list[str] | None) -> None:
-    """Null is not the default: that is to leave the argument out."""
+async def test_null_does_nothing(sql: Session, tasks: list[str] | None) -> None:
+    """Null does not mean the default; a missing argument does."""
     await hold(sql, "discarded")
 
     assert [] == await sql.rows(CLEANUP, tasks)
@@ -58,7 +58,7 @@ async def test_nothing_asked_is_nothing_done(sql: Session, tasks: list[str] | No
 
 @pytest.mark.parametrize("tasks", [["GC_WORKERS"], ["GC_JOB_QUEUES", "gc_task_identifiers"], [""], [None]])
 async def test_an_unknown_task_is_an_error(sql: Session, tasks: list[str | None]) -> None:
-    """And nothing is done, of the known ones too."""
+    """Known ones in the call are not executed either."""
     error = await sql.refusal(CLEANUP, tasks)
 
     assert ("22023", "tasks") == (error.sqlstate, error.column_name)

@@ -1,4 +1,4 @@
-"""`_collect_tasks`: names that nothing uses go, by the second call; races: tests/store/test_collect_races.py."""
+"""`_collect_tasks`: unused names are removed by the second call; races: tests/store/test_collect_races.py."""
 
 import pytest
 
@@ -16,8 +16,8 @@ async def collect(sql: Session, *keep: str) -> int:
     return await sql.value(COLLECT, list(keep))
 
 
-async def until_gone(sql: Session, *names: str) -> None:
-    """Call it until names are gone: somebody else, such as autovacuum, may hold an old snapshot for a moment."""
+async def collect_until_removed(sql: Session, *names: str) -> None:
+    """Repeat it until names are removed: autovacuum, for example, may hold an old snapshot for a moment."""
 
     async def are_gone() -> bool:
         await collect(sql)
@@ -26,17 +26,17 @@ async def until_gone(sql: Session, *names: str) -> None:
     await wait_until(are_gone, description=f"{names} to be collected", limit_s=30)
 
 
-async def test_a_name_that_nothing_uses_goes_by_the_second_call(own: Session) -> None:
+async def test_an_unused_name_is_removed_by_the_second_call(own: Session) -> None:
     """The first one only marks it."""
     await own.execute("select asyncq._task_ids('{a,b}')")
     first = await collect(own)
-    await until_gone(own, "a", "b")
+    await collect_until_removed(own, "a", "b")
 
     assert (0, []) == (first, await own.values(NAMES))
 
 
 async def test_two_calls_in_one_transaction_are_one(own: Session) -> None:
-    """Nobody else has seen the mark."""
+    """No other transaction has seen the mark."""
     await own.execute("select asyncq._task_ids('{a}')")
     async with own.connection.transaction():
         assert [0, 0] == [await collect(own), await collect(own)]
@@ -47,12 +47,12 @@ async def test_two_calls_in_one_transaction_are_one(own: Session) -> None:
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 @pytest.mark.parametrize("when", ["before the mark", "after it"])
 async def test_a_name_that_is_used_stays(own: Session, use: str, when: str) -> None:
-    """Also if the use came without looking the name up again."""
+    """This includes a use that did not read the name again."""
     await own.execute("select asyncq._task_ids('{t,unused}')")
     if when == "after it":
         await collect(own)
     await own.execute(use)
-    await until_gone(own, "unused")
+    await collect_until_removed(own, "unused")
     left = await own.values(NAMES)
     await own.execute("delete from asyncq._workers")
 
@@ -60,7 +60,7 @@ async def test_a_name_that_is_used_stays(own: Session, use: str, when: str) -> N
 
 
 async def test_names_to_be_kept_stay(own: Session) -> None:
-    """Of a worker that is not there at the moment, say; a null among them is nobody."""
+    """They may belong to a worker that is down. Null among them is ignored."""
     await own.execute("select asyncq._task_ids('{a,b,c}')")
     await collect(own)
     await own.rows("select asyncq._collect_tasks('{a,null}', '5 s')")
@@ -69,8 +69,8 @@ async def test_names_to_be_kept_stay(own: Session) -> None:
     assert ["a"] == await own.values(NAMES)
 
 
-async def test_a_name_that_is_looked_up_again_is_not_retired_any_more(own: Session) -> None:
-    """It has the same number, so a session that remembers the number is right."""
+async def test_a_name_that_is_used_again_is_not_retired_any_more(own: Session) -> None:
+    """It keeps its number, so a session that remembers the number is right."""
     await own.execute("select asyncq._task_ids('{a}')")
     before = await own.row("select id from asyncq._tasks")
     await collect(own)
@@ -80,12 +80,12 @@ async def test_a_name_that_is_looked_up_again_is_not_retired_any_more(own: Sessi
     assert (before["id"], None) == tuple(after)
 
 
-async def test_an_add_of_a_removed_name_stores_it_anew(own: Session) -> None:
-    """As if it had never been."""
+async def test_an_add_of_a_removed_name_stores_it_again(own: Session) -> None:
+    """The removed name has no effect on it."""
     await add(own, "a")
     await complete(own, await fetch(own))
     await collect(own)
-    await until_gone(own, "a")
+    await collect_until_removed(own, "a")
     job = await add(own, "a")
     claims = await fetch(own)
     await complete(own, claims)
@@ -102,11 +102,11 @@ async def test_an_old_snapshot_collects_nothing(own: Session, level: str) -> Non
     assert "0A000" == error.sqlstate
 
 
-async def test_a_mark_from_another_server_is_made_anew(own: Session) -> None:
-    """A dump that was restored has marks of transactions that are yet to come."""
+async def test_a_mark_from_another_server_is_replaced(own: Session) -> None:
+    """A restored dump has marks of future transaction ids."""
     await own.execute("select asyncq._task_ids('{a}')")
     await own.rows("update asyncq._tasks set retired_in = '99999999999999'")
     await collect(own)
-    await until_gone(own, "a")
+    await collect_until_removed(own, "a")
 
     assert [] == await own.values(NAMES)

@@ -1,4 +1,4 @@
-"""`complete_jobs`: jobs that nobody runs end as completed."""
+"""`complete_jobs`: jobs that do not run end as completed."""
 
 import pytest
 
@@ -10,7 +10,7 @@ COMPLETE = "select * from asyncq.complete_jobs($1)"
 
 @pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
 async def test_a_job_that_waits_or_has_failed_ends(sql: Session, state: str) -> None:
-    """Its row comes back as it was, and is gone."""
+    """The returned row is as it was before its deletion."""
     job = await hold(sql, state)
     before = dict(await sql.row("select * from asyncq.jobs"))
     (row,) = await sql.rows(COMPLETE, [job["id"]])
@@ -18,8 +18,8 @@ async def test_a_job_that_waits_or_has_failed_ends(sql: Session, state: str) -> 
     assert (before, {}) == (dict(row), await stored(sql))
 
 
-async def test_what_asked_to_be_kept_is_kept_as_completed(sql: Session) -> None:
-    """A unique window that counts completed jobs does not end with an administrator."""
+async def test_a_job_that_is_to_be_kept_is_kept_as_completed(sql: Session) -> None:
+    """A unique period over completed jobs must not end by an administrator's call."""
     job = await hold(sql, "retryable")
     await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}'")
     await sql.rows(COMPLETE, [job["id"]])
@@ -30,7 +30,7 @@ async def test_what_asked_to_be_kept_is_kept_as_completed(sql: Session) -> None:
 
 
 async def test_its_key_is_free(sql: Session) -> None:
-    """As after a run that ended well."""
+    """A run that ends well frees it too."""
     job = await hold(sql, "discarded")
     await sql.rows(COMPLETE, [job["id"]])
 

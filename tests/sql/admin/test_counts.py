@@ -8,7 +8,7 @@ from tests.support.session import Session
 
 
 async def test_jobs_are_counted_by_their_states(own: Session) -> None:
-    """The words are those of the Open Job Spec."""
+    """The names are those of the Open Job Spec."""
     await add(own)
     await add(own)
     await hold(own, "discarded", key="k")
@@ -24,7 +24,7 @@ EXACTLY, ABOUT = True, False
 
 @pytest.mark.parametrize("exactly", [False, True])
 async def test_a_small_table_is_counted(sql: Session, exactly: bool) -> None:
-    """Each state that has jobs; a running one that was cancelled is cancelled."""
+    """Each state with jobs has a row. A running job that was cancelled counts as cancelled."""
     for state in STATES:
         await hold(sql, state, key=state)
     await hold(sql, "active", key="more")
@@ -35,13 +35,13 @@ async def test_a_small_table_is_counted(sql: Session, exactly: bool) -> None:
 
 
 async def test_an_empty_table_has_no_jobs(sql: Session) -> None:
-    """No row for any state."""
+    """No state has a row."""
     assert [] == await sql.rows(COUNTS, ABOUT, 1 << 25)
 
 
 @pytest.fixture
 async def large(sql: Session) -> Session:
-    """20,000 jobs, a quarter of which are scheduled, and three that are discarded."""
+    """20,000 jobs: a quarter is scheduled, and three are discarded."""
     await add_many(sql, 20_000, run_at="now() + case when i % 4 = 0 then interval '1 h' else '0' end")
     await sql.rows(
         "update asyncq._jobs set attempts = 25 where id in (select id from asyncq._jobs order by id limit 3)"
@@ -50,7 +50,7 @@ async def large(sql: Session) -> Session:
 
 
 async def test_of_a_large_table_a_sample_is_counted(large: Session) -> None:
-    """About as many as there are; what is discarded is exact: it is few, and somebody has to look at it."""
+    """The counts are estimates. Discarded jobs are counted exactly: they are few and need attention."""
     bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
     rows = {row["state"]: row for row in await large.rows(COUNTS, ABOUT, bytes_ - 1)}
 
@@ -64,8 +64,8 @@ async def test_of_a_large_table_a_sample_is_counted(large: Session) -> None:
 
 
 @pytest.mark.parametrize(("share", "is_exact"), [(4, True), (20, False)])
-async def test_what_runs_is_counted_unless_the_table_is_huge(large: Session, share: int, is_exact: bool) -> None:
-    """Twenty of a million would be lost in a sample."""
+async def test_running_jobs_are_counted_unless_the_table_is_huge(large: Session, share: int, is_exact: bool) -> None:
+    """A sample would miss twenty of a million."""
     await large.rows("""
         update asyncq._jobs set locked_by = 1, locked_at = now(), lock_token = 1
         where id in (select id from asyncq._jobs where attempts = 0 order by id desc limit 5)""")
@@ -76,8 +76,8 @@ async def test_what_runs_is_counted_unless_the_table_is_huge(large: Session, sha
     assert (3, True) == rows["discarded"]
 
 
-async def test_of_a_huge_table_at_least_what_live_workers_have_named_runs(large: Session) -> None:
-    """A sample would miss eight of a million; a dead worker's jobs are no longer known to run."""
+async def test_of_a_huge_table_running_jobs_are_at_least_those_that_live_workers_have_named(large: Session) -> None:
+    """A sample would miss eight of a million. Jobs of a dead worker do not count as running."""
     for last_seen, started in (("0 s", "{1/1,2/1,3/1}"), ("0 s", "{4/1,5/1,6/1,7/1,8/1}"), ("1 h", "{9/1,10/1}")):
         await large.rows(f"""
             insert into asyncq._workers (lease, pid, concurrency, host, tasks, started_claims, last_seen)
@@ -95,10 +95,10 @@ async def test_of_a_huge_table_at_least_what_live_workers_have_named_runs(large:
         (20, {"scheduled", "available", "retryable", "active", "cancelled"}),
     ],
 )
-async def test_a_state_that_the_sample_has_missed_is_an_estimate_too(
+async def test_a_state_that_the_sample_missed_is_an_estimate_too(
     large: Session, share: int, estimated: set[str]
 ) -> None:
-    """Without a row its jobs would pass for none, exactly."""
+    """Without a row the state would look exactly empty."""
     bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
     rows = [tuple(row) for row in await large.rows(COUNTS, ABOUT, bytes_ // share)]
 
@@ -106,7 +106,7 @@ async def test_a_state_that_the_sample_has_missed_is_an_estimate_too(
     assert ("retryable", 0, False) in rows
 
 
-async def test_a_large_table_is_counted_for_those_who_ask(large: Session) -> None:
+async def test_a_large_table_is_counted_on_request(large: Session) -> None:
     """It takes as long as reading it."""
     rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, EXACTLY, 1)}
 

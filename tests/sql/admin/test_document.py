@@ -11,15 +11,15 @@ DOCUMENT = "select asyncq._document(job)::text from asyncq._jobs as job where jo
 
 
 async def test_it_has_the_fields_of_a_job_and_no_other(sql: Session) -> None:
-    """A field that is missing here fails for every reader; one too many is a column that nobody reads."""
+    """A missing field breaks every reader, and an extra one is a column without a reader."""
     text = await sql.value(DOCUMENT, await add(sql))
 
     assert {field.name for field in msgspec.structs.fields(Job)} == msgspec.json.decode(text).keys()
     assert msgspec.json.decode(text, type=Job)
 
 
-async def test_every_field_says_what_the_row_says(sql: Session) -> None:
-    """Of a job with none at its default."""
+async def test_every_field_has_the_value_of_the_row(sql: Session) -> None:
+    """The job has no field at its default."""
     job = await sql.value("""
         select id from asyncq.add_job('task', '{"z": 1.10, "a": "\\u00e9"}', 'q', '2030-01-31 04:00:00.000001+02', 7,
           'k', 3, '{b,a}', options := '{"meta": {"m": 1}}')""")
@@ -62,7 +62,7 @@ async def test_the_settings_of_the_session_do_not_matter(sql: Session, setting: 
 
 
 async def test_attempts_are_those_that_have_failed(sql: Session) -> None:
-    """Without the one that runs, which the view counts."""
+    """The view counts the running attempt too; this does not."""
     job = await add(sql)
     await fetch(sql)
 

@@ -112,8 +112,8 @@ async def test_a_job_waits_for_the_one_of_its_queue_that_runs(sql: Session) -> N
     assert (["ready"], [second]) == (await reasons(sql, second), await fetched(sql))
 
 
-async def test_a_job_that_waits_for_its_retry_says_so(sql: Session) -> None:
-    """The caller did not ask for this wait."""
+async def test_a_job_that_waits_for_its_retry_is_explained(sql: Session) -> None:
+    """The caller did not request this wait."""
     job = await add(sql)
     await worker(sql, "t")
     await change(sql, await fetch(sql), attempts=1, delay_s=60.0, error="e")
@@ -122,7 +122,7 @@ async def test_a_job_that_waits_for_its_retry_says_so(sql: Session) -> None:
 
 
 async def test_all_reasons_are_named(sql: Session) -> None:
-    """Somebody who removes one of the reasons has to know about the other."""
+    """A user who removes one reason has to know the others."""
     busy = await add(sql, queue="q")
     await fetch(sql, worker=99)
     job = await add(sql, queue="q", run_at="now() + interval '1 h'")
@@ -132,7 +132,7 @@ async def test_all_reasons_are_named(sql: Session) -> None:
 
 
 async def test_a_job_that_waits_for_nothing_is_ready(sql: Session) -> None:
-    """And it is said who will take it."""
+    """The text also names the workers that may take it."""
     job = await add(sql, flags=["f"])
     ids = [await worker(sql, "t"), await worker(sql, "t", forbidden=["g"])]
     await worker(sql, "t", forbidden=["f"])
@@ -142,7 +142,7 @@ async def test_a_job_that_waits_for_nothing_is_ready(sql: Session) -> None:
 
 
 async def test_a_job_is_behind_those_only_that_its_worker_can_take(sql: Session) -> None:
-    """An earlier job that waits for its time, is unknown to the worker, or forbidden, holds nobody up."""
+    """An earlier job that is scheduled, forbidden, or unknown to the worker does not count."""
     await add(sql, queue="q", priority=-1, run_at="now() + interval '1 h'")
     await add(sql, "unknown", queue="q")
     await add(sql, queue="q", flags=["f"])
@@ -164,13 +164,13 @@ async def test_a_job_that_one_of_two_workers_can_take_first_is_ready(sql: Sessio
     assert (["queue_behind"], ["ready"]) == (before, await reasons(sql, job))
 
 
-async def test_a_job_that_is_not_there_has_no_reason(sql: Session) -> None:
-    """It never was, or is over."""
+async def test_a_missing_job_has_no_reason(sql: Session) -> None:
+    """It never existed, or has ended."""
     assert [] == await reasons(sql, 2**62)
 
 
-async def test_a_job_that_has_ended_and_is_kept_says_how(sql: Session) -> None:
-    """For as long as it is kept."""
+async def test_a_job_that_has_ended_and_is_kept_is_explained(sql: Session) -> None:
+    """This holds for as long as it is kept."""
     job = (await hold(sql, "available"))["id"]
     await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}'")
     await sql.rows("select asyncq.complete_jobs($1)", [job])

@@ -1,4 +1,4 @@
-"""explain and the fetch agree on any jobs and workers: ready is what a live worker's fetch takes, and nothing else."""
+"""explain and the fetch agree on any jobs and workers: exactly the ready jobs are fetched by a live worker."""
 
 import random
 
@@ -46,8 +46,8 @@ async def populate(sql: Session, chance: random.Random) -> dict[int, tuple[list[
 
 
 @pytest.mark.parametrize("seed", range(60))
-async def test_what_is_ready_is_what_a_fetch_takes(sql: Session, seed: int) -> None:
-    """Sixty random states; each fetch is rolled back, so that each worker sees the same."""
+async def test_a_job_is_ready_exactly_if_a_fetch_takes_it(sql: Session, seed: int) -> None:
+    """Sixty random states; each fetch is rolled back, so that all workers see the same jobs."""
     live = await populate(sql, random.Random(seed))
     jobs = await sql.values("select id from asyncq._jobs order by id")
     said = {job: await reasons(sql, job) for job in jobs}

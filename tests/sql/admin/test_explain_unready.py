@@ -1,4 +1,4 @@
-"""`_explain_unready`: what explain says of a job that runs."""
+"""`_explain_unready`: the explanation for a running job."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.support.jobs import add, fetch
 from tests.support.session import Session
 
 
-async def test_a_job_that_runs_says_where_and_since_when(sql: Session) -> None:
-    """The worker by its number, its host and its process."""
+async def test_the_worker_of_a_running_job_is_named_with_the_time_of_the_claim(sql: Session) -> None:
+    """The worker is given by its number, its host and its process."""
     job = await add(sql)
     me = await worker(sql, "t")
     await fetch(sql, worker=me)
@@ -21,8 +21,8 @@ async def test_a_job_that_runs_says_where_and_since_when(sql: Session) -> None:
 @pytest.mark.parametrize(
     "end", ["delete from asyncq._workers", "update asyncq._workers set last_seen = now() - lease * 2"]
 )
-async def test_a_job_whose_worker_has_died_says_so(sql: Session, end: str) -> None:
-    """It does not run, and comes back by a rescue."""
+async def test_a_job_whose_worker_has_died_is_explained(sql: Session, end: str) -> None:
+    """It does not run, and a rescue returns it."""
     job = await add(sql)
     me = await worker(sql, "t")
     await fetch(sql, worker=me)
@@ -40,8 +40,8 @@ async def test_a_job_whose_worker_has_died_says_so(sql: Session, end: str) -> No
         "update asyncq._jobs set attempts = 24",
     ],
 )
-async def test_a_job_that_will_not_be_tried_again_says_so(sql: Session, change: str) -> None:
-    """Its key went to a newer request or was removed, or its attempts are used up."""
+async def test_a_job_that_will_not_be_retried_is_explained(sql: Session, change: str) -> None:
+    """Its key was taken by a newer request or removed, or its attempts are used up."""
     job = await sql.value("select id from asyncq.add_job('t', job_key := 'k')")
     await fetch(sql)
     before = await reasons(sql, job)
@@ -50,8 +50,8 @@ async def test_a_job_that_will_not_be_tried_again_says_so(sql: Session, change: 
     assert (["running"], ["running", "last_attempt"]) == (before, await reasons(sql, job))
 
 
-async def test_a_job_that_was_cancelled_while_it_runs_says_so_first(sql: Session) -> None:
-    """For everybody else it is over."""
+async def test_a_running_job_that_was_cancelled_is_explained_as_such_first(sql: Session) -> None:
+    """For all other callers the job has ended."""
     job = await add(sql)
     await fetch(sql)
     await sql.rows("update asyncq._jobs set cancelled_at = now()")

@@ -1,4 +1,4 @@
-"""`get_job_by_key`: the job that has a key, for who looks from SQL."""
+"""`get_job_by_key`: the job that has a key, for callers in SQL."""
 
 from tests.support.session import Session
 

@@ -11,7 +11,7 @@ from tests.support.session import Session
 
 
 async def test_the_next_page_begins_after_the_last_id(sql: Session) -> None:
-    """Jobs that come and go meanwhile move no page."""
+    """Jobs that are added or removed meanwhile shift no page."""
     ids = [await add(sql) for _ in range(5)]
     first = await sql.values("select id from asyncq.list_jobs(most => 2)")
     await sql.rows("delete from asyncq._jobs where id = $1", ids[0])
@@ -20,8 +20,8 @@ async def test_the_next_page_begins_after_the_last_id(sql: Session) -> None:
     assert [ids[:2], ids[2:4]] == [first, second]
 
 
-async def test_filters_go_together(sql: Session) -> None:
-    """Null is any."""
+async def test_filters_can_be_combined(sql: Session) -> None:
+    """Null means any."""
     mine = await add(sql, "a", queue="q", flags=["f"])
     await add(sql, "b", queue="q", flags=["f"])
     await add(sql, "a", flags=["f"])
@@ -45,7 +45,7 @@ async def listed(sql: Session, **given: Any) -> list[int]:
 
 @pytest.mark.parametrize("state", STATES)
 async def test_a_state_is_listed(sql: Session, state: str) -> None:
-    """Those in it, and no others."""
+    """Only jobs in that state are listed."""
     ids = {(await hold(sql, each, key=f"{each} {number}"))["id"]: each for number in range(2) for each in STATES}
 
     assert [id_ for id_ in sorted(ids) if ids[id_] == state] == await listed(sql, state=state)
@@ -53,7 +53,7 @@ async def test_a_state_is_listed(sql: Session, state: str) -> None:
 
 @pytest.mark.parametrize("state", [None, "available", "discarded"])
 async def test_each_filter_narrows_the_list(sql: Session, state: str | None) -> None:
-    """All that are given hold."""
+    """All given filters must match."""
     first = await add(sql, "a", queue="q", flags=["f", "g"])
     second = await add(sql, "a", queue="r")
     third = await add(sql, "b", queue="q", flags=["g"])
@@ -70,7 +70,7 @@ async def test_each_filter_narrows_the_list(sql: Session, state: str | None) -> 
 
 @pytest.mark.parametrize("state", [None, "available", "discarded"])
 async def test_pages_follow_each_other_while_jobs_come_and_go(sql: Session, state: str | None) -> None:
-    """A page begins behind the last id of the one before: nothing is shown twice, or left out."""
+    """A page begins after the last id of the one before, so nothing is repeated or skipped."""
     ids = [await add(sql) for _ in range(7)]
     if state == "discarded":
         await sql.rows("update asyncq._jobs set attempts = 25")
@@ -83,7 +83,7 @@ async def test_pages_follow_each_other_while_jobs_come_and_go(sql: Session, stat
 
 
 async def test_the_few_that_have_failed_are_found_without_reading_the_others(sql: Session) -> None:
-    """It is the list that people look at first."""
+    """It is the list that users read first."""
     await add_many(sql, 20_000)
     last = await sql.value("select max(id) from asyncq._jobs")
     await sql.rows("update asyncq._jobs set attempts = 25 where id > $1", last - 3)
@@ -96,7 +96,7 @@ async def test_the_few_that_have_failed_are_found_without_reading_the_others(sql
 
 @pytest.mark.parametrize("after", [0, 15_000])
 async def test_a_page_of_very_many_that_have_failed_does_not_read_them_all(sql: Session, after: int) -> None:
-    """Whoever goes through them page by page would read them all for each page."""
+    """Otherwise a reader of all pages would read all jobs for each page."""
     await add_many(sql, 20_000)
     await sql.rows("update asyncq._jobs set attempts = 25")
     first = await sql.value("select min(id) from asyncq._jobs")
@@ -110,7 +110,7 @@ async def test_a_page_of_very_many_that_have_failed_does_not_read_them_all(sql: 
 
 @pytest.fixture
 async def far(sql: Session) -> tuple[Session, int]:
-    """More jobs than a page is looked for among, the last 1,200 of which have failed; and the first of these."""
+    """Make more jobs than one page scans, the last 1,200 of them failed; returns the id of the first of these too."""
     await add_many(sql, 21_600)
     first = await sql.value("select max(id) - 1199 from asyncq._jobs")
     await sql.rows(
@@ -125,7 +125,7 @@ async def far(sql: Session) -> tuple[Session, int]:
 
 @pytest.mark.parametrize("before", [21_600, 1_200, 150])
 async def test_many_that_have_failed_are_found_wherever_they_are(far: tuple[Session, int], before: int) -> None:
-    """Behind very many that have not, among themselves, and at the end, where the page is short."""
+    """They may be behind very many others, in between, or at the end, where the page is short."""
     sql, first = far
     last = first + 1_199
     after = last - before
@@ -143,7 +143,7 @@ async def test_many_that_have_failed_are_found_wherever_they_are(far: tuple[Sess
 
 @pytest.mark.parametrize("filters", [{}, {"state": "available"}, {"task": "t"}])
 async def test_a_page_of_a_large_table_reads_a_page(sql: Session, filters: dict[str, str]) -> None:
-    """Whatever the planner knows of the table: here nothing."""
+    """This holds without statistics of the table."""
     await add_many(sql, 20_000)
     last = await sql.value("select max(id) from asyncq._jobs")
     before = await sql.value(READ)

@@ -1,4 +1,4 @@
-"""`_outlived`: nobody is left who may not have seen a mark."""
+"""`_outlived`: whether no session remains that may not have seen a mark."""
 
 import pytest
 
@@ -41,8 +41,8 @@ async def test_it_waits_for_a_transaction_that_may_not_have_seen_the_mark(
         await wait_until(is_over, description="old snapshots to go", limit_s=30)
 
 
-async def test_it_does_not_wait_for_those_who_have_seen_the_mark(dsn: str, own: Session) -> None:
-    """Their snapshots are younger; what they hold is no use of the name, and would be seen."""
+async def test_it_does_not_wait_for_sessions_that_have_seen_the_mark(dsn: str, own: Session) -> None:
+    """Their snapshots are newer. Other locks that they hold do not use the name, and would be visible."""
     marked = await mark(own)
 
     async def is_over() -> bool:
@@ -54,7 +54,7 @@ async def test_it_does_not_wait_for_those_who_have_seen_the_mark(dsn: str, own: 
 
 
 async def test_a_role_without_privileges_sees_old_snapshots(dsn: str, own: Session) -> None:
-    """Else it would take every mark for seen."""
+    """Otherwise it would treat every mark as seen by all."""
     role = f"stranger_{own.schema}"
     await own.execute(f"create role {role}; grant usage on schema asyncq to {role}")
     await own.execute(f"grant execute on all functions in schema asyncq to {role}")

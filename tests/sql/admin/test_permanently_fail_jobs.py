@@ -35,7 +35,7 @@ async def test_the_message_is_the_last_error(sql: Session, said: str | None, exp
 
 
 async def test_more_attempts_than_there_are_become_as_many(sql: Session) -> None:
-    """After a reschedule that lowered max_attempts, say."""
+    """A reschedule may have lowered max_attempts before."""
     job = await hold(sql, "discarded")
     await sql.rows("update asyncq._jobs set attempts = 20")
     (row,) = await sql.rows(FAIL, [job["id"]])
@@ -44,7 +44,7 @@ async def test_more_attempts_than_there_are_become_as_many(sql: Session) -> None
 
 
 async def test_the_job_is_discarded(sql: Session) -> None:
-    """The state of the Open Job Spec."""
+    """It is a state of the Open Job Spec."""
     job = await hold(sql, "available")
     await sql.rows(FAIL, [job["id"]])
 
@@ -52,7 +52,7 @@ async def test_the_job_is_discarded(sql: Session) -> None:
 
 
 async def test_it_has_its_key_until_another_job_is_added(sql: Session) -> None:
-    """As with a job that failed by itself."""
+    """A job that failed by itself keeps its key too."""
     job = await hold(sql, "available")
     await sql.rows(FAIL, [job["id"]])
     done = await add_one(sql)

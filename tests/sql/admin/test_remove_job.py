@@ -33,7 +33,7 @@ async def test_a_job_that_runs_loses_its_key_and_its_further_attempts(sql: Sessi
 
 
 async def test_a_removed_job_that_fails_stays_dead(sql: Session) -> None:
-    """Its error stays, so that somebody can find it."""
+    """Its error stays, so that users can find it."""
     await add_one(sql, queue="q")
     claims = await fetch(sql)
     await sql.rows(REMOVE, KEY)
@@ -44,8 +44,8 @@ async def test_a_removed_job_that_fails_stays_dead(sql: Session) -> None:
     assert ([], []) == (await fetch(sql), await locked_queues(sql))
 
 
-async def test_a_removed_job_that_was_asked_for_again_does_not_begin_anew(sql: Session) -> None:
-    """Whoever removes it means both."""
+async def test_a_removed_job_that_was_to_be_rerun_does_not_run_again(sql: Session) -> None:
+    """The removal cancels the rerun too."""
     await add_one(sql)
     claims = await fetch(sql)
     await sql.execute("update asyncq._jobs set rerun = '{}'")
@@ -57,7 +57,7 @@ async def test_a_removed_job_that_was_asked_for_again_does_not_begin_anew(sql: S
 
 @pytest.mark.parametrize("ends", ["completed", "returned"])
 async def test_a_removed_job_never_starts_again(sql: Session, ends: str) -> None:
-    """Whether its run ends well, or its worker gives it back without having started it."""
+    """Its run may end well, or its worker may return it unstarted."""
     await add_one(sql, queue="q")
     claims = await fetch(sql)
     await sql.rows(REMOVE, KEY)
@@ -67,7 +67,7 @@ async def test_a_removed_job_never_starts_again(sql: Session, ends: str) -> None
 
 
 async def test_a_key_that_no_job_has_gives_a_row_of_nulls(sql: Session) -> None:
-    """As in graphile-worker: one row, none of whose columns has a value."""
+    """graphile-worker returns the same: one row of nulls."""
     row = await sql.row(REMOVE, "nobody")
 
     assert {None} == set(row.values())
@@ -92,7 +92,7 @@ async def test_only_the_job_of_the_key_is_removed(sql: Session) -> None:
 
 
 async def test_a_removed_key_is_free(sql: Session) -> None:
-    """In the same transaction already; also that of a job that goes on running."""
+    """This holds in the same transaction, even if the job still runs."""
     for state in ("scheduled", "active"):
         old = await hold(sql, state)
         await sql.rows(REMOVE, KEY)
@@ -115,7 +115,7 @@ async def test_a_handler_that_holds_its_row_is_not_waited_for(dsn: str, own: Ses
 
 
 async def test_the_queue_of_a_running_job_stays_busy(sql: Session) -> None:
-    """Only a settlement frees the queue of a job that runs."""
+    """Only a settlement frees the queue of a running job."""
     await add_one(sql, queue="q")
     await fetch(sql)
     await sql.rows(REMOVE, KEY)
@@ -132,8 +132,8 @@ update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{com
     ("state", "ended"),
     [("scheduled", "cancelled"), ("retryable", "cancelled"), ("discarded", "discarded"), ("active", None)],
 )
-async def test_what_asked_to_be_kept_is_kept(sql: Session, state: str, ended: str | None) -> None:
-    """A removed job was never done; one that was discarded stays that."""
+async def test_a_removed_job_that_is_to_be_kept_is_kept(sql: Session, state: str, ended: str | None) -> None:
+    """A waiting job is kept as cancelled, a discarded one as discarded. A running one has not ended yet."""
     job = await hold(sql, state)
     await sql.execute(KEEP)
     (document,) = await sql.values("select document::json ->> 'id' from asyncq._remove_job($1)", KEY)

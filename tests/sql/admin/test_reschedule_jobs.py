@@ -1,4 +1,4 @@
-"""`reschedule_jobs`: when and how often jobs that nobody runs are tried; null is unchanged, 0 is a value."""
+"""`reschedule_jobs`: times and limits of jobs that do not run; null means unchanged, 0 is a value."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ FIELDS = [
 
 @pytest.mark.parametrize("state", ["scheduled", "available", "retryable", "discarded"])
 @pytest.mark.parametrize(("given", "field"), FIELDS)
-async def test_what_is_given_is_set_and_nothing_else(sql: Session, state: str, given: str, field: str) -> None:
-    """last_error and revision stay: it is no new request."""
+async def test_only_given_fields_are_changed(sql: Session, state: str, given: str, field: str) -> None:
+    """last_error and revision stay, since it is no new request."""
     job = await hold(sql, state)
     expected = await sql.value(f"select {given.partition(':= ')[2]}")
     if field == "run_at":
@@ -38,7 +38,7 @@ async def test_what_is_given_is_set_and_nothing_else(sql: Session, state: str, g
 
 
 async def test_nothing_given_changes_nothing_but_the_time_of_the_change(sql: Session) -> None:
-    """As in graphile-worker; a missing run_at is not now."""
+    """graphile-worker does the same. A missing run_at does not mean now."""
     job = await hold(sql, "retryable")
     (row,) = await sql.rows("select * from asyncq.reschedule_jobs($1)", [job["id"]])
     now = await sql.value("select now()")
@@ -48,7 +48,7 @@ async def test_nothing_given_changes_nothing_but_the_time_of_the_change(sql: Ses
 
 
 async def test_everything_is_set_at_once(sql: Session) -> None:
-    """By place: the order of the arguments is graphile's."""
+    """The positional arguments have graphile's order."""
     job = await hold(sql, "scheduled")
     await sql.rows("select asyncq.reschedule_jobs($1, now(), 5, 3, 9)", [job["id"]])
     row = (await stored(sql))[job["id"]]
@@ -60,7 +60,7 @@ async def test_everything_is_set_at_once(sql: Session) -> None:
 
 @pytest.mark.parametrize("given", ["attempts := 0", "attempts := 6", "max_attempts := 8"])
 async def test_a_job_that_is_discarded_is_revived(sql: Session, given: str) -> None:
-    """By fewer attempts, or by more that are allowed."""
+    """It gets fewer attempts, or a higher limit."""
     job = await hold(sql, "discarded")
     await sql.rows(RESCHEDULE.format(f"run_at := now(), {given}"), [job["id"]])
 
@@ -69,7 +69,7 @@ async def test_a_job_that_is_discarded_is_revived(sql: Session, given: str) -> N
 
 @pytest.mark.parametrize("given", ["attempts := 7", "attempts := 8", "max_attempts := 2"])
 async def test_attempts_that_are_used_up_end_a_job(sql: Session, given: str) -> None:
-    """Also more of them than there are: it is dead then, and every query treats it so."""
+    """More attempts than allowed also discard it, for every query."""
     job = await hold(sql, "retryable")
     await sql.rows(RESCHEDULE.format(given), [job["id"]])
 
@@ -92,7 +92,7 @@ BROKEN: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(("given", "code", "field"), BROKEN)
 @pytest.mark.parametrize("ids", [[1], [], None])
 async def test_a_value_out_of_range_is_refused(sql: Session, given: str, code: str, field: str, ids: Any) -> None:
-    """With the field, and whether or not there is such a job: the call is wrong."""
+    """The error has the field, even if the job does not exist."""
     error = await sql.refusal(RESCHEDULE.format(given), ids)
 
     assert (code, field) == (error.sqlstate, error.column_name)

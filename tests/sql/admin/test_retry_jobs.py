@@ -41,8 +41,8 @@ async def test_a_job_that_has_never_failed_is_left_alone(sql: Session, state: st
     assert job == (await stored(sql))[job["id"]]
 
 
-async def test_it_comes_after_what_is_due_already(sql: Session) -> None:
-    """Among equals: its time is now."""
+async def test_it_comes_after_jobs_that_are_due_already(sql: Session) -> None:
+    """Among equal jobs its time is now."""
     failed = await hold(sql, "discarded")
     earlier = await add(sql, priority=failed["priority"], run_at="now() - interval '1 s'")
     await sql.rows(RETRY, [failed["id"]])

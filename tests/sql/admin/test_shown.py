@@ -15,7 +15,7 @@ async def test_both_forms_are_of_the_same_jobs_in_the_order_of_their_ids(sql: Se
     assert [(id_, id_) for id_ in ids] == [tuple(row) for row in rows]
 
 
-async def test_it_sees_what_its_caller_has_just_done(sql: Session) -> None:
+async def test_it_sees_the_changes_of_its_caller(sql: Session) -> None:
     """A function that changes jobs and returns them is one statement for its caller."""
     await add(sql)
     await sql.execute("""

@@ -1,4 +1,4 @@
-"""`_used_tasks`: what keeps the name of a task."""
+"""`_used_tasks`: the rows that keep the name of a task."""
 
 import pytest
 
@@ -21,7 +21,7 @@ USES = {
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 async def test_a_task_is_used_by(sql: Session, use: str) -> None:
-    """Whatever has its number, or may come back with it."""
+    """A row has its number, or may be restored with it."""
     await sql.execute("select asyncq._task_ids('{t}')")
     before = await sql.value("select asyncq._used_tasks()")
     await sql.execute(use)

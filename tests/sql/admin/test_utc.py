@@ -14,5 +14,5 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("moment", "expected"), MOMENTS)
 async def test_a_moment_is_text_with_all_its_digits(sql: Session, moment: str | None, expected: str | None) -> None:
-    """The ends of what a job's time can be among them."""
+    """The cases include the limits of a job's time."""
     assert expected == await sql.value("select asyncq._utc($1::text::timestamptz)", moment)

@@ -1,4 +1,4 @@
-"""`violations`: each law is planted against, and nothing else is reported; a busy store breaks none."""
+"""`violations`: each law has a case that breaks it, and nothing else is reported; a busy store breaks none."""
 
 import re
 
@@ -70,15 +70,15 @@ async def test_a_broken_law_is_reported_and_no_other(sql: Session, law: str) -> 
 
 
 async def test_every_law_is_planted_against(sql: Session) -> None:
-    """A law that is added comes with a case."""
+    """A new law needs a case."""
     text = await sql.value("select prosrc from pg_catalog.pg_proc where oid = 'asyncq.violations()'::regprocedure")
     named = {part.partition("'")[0] for part in text.split("select '")[1:]}
 
     assert set(BROKEN) == named
 
 
-async def test_a_violation_names_the_job_and_says_what_is_wrong(sql: Session) -> None:
-    """Somebody reads it at night."""
+async def test_a_violation_names_the_job_and_the_fault(sql: Session) -> None:
+    """Operators read it in an emergency."""
     job = await add(sql)
     await sql.execute("update asyncq._jobs set locked_by = 99, locked_at = '2026-11-20 12:00:00+00', lock_token = 1")
     await sql.execute("set local timezone = 'UTC'")
@@ -104,7 +104,7 @@ async def test_a_store_at_work_breaks_no_law(sql: Session) -> None:
 
 
 async def test_a_dead_worker_is_given_time_to_be_rescued(sql: Session) -> None:
-    """After its lease the other workers rescue it within a third of theirs."""
+    """After its lease other workers rescue it within a third of theirs."""
     await sql.value(LIVE)
     await add(sql)
     await sql.execute(WORKER)
@@ -114,8 +114,8 @@ async def test_a_dead_worker_is_given_time_to_be_rescued(sql: Session) -> None:
     assert set() == await laws(sql)
 
 
-async def test_a_sequence_that_is_behind_is_told_while_no_job_waits(sql: Session) -> None:
-    """Of a queue that was moved while it was empty ended jobs have the last ids."""
+async def test_a_sequence_that_is_behind_is_reported_while_no_job_waits(sql: Session) -> None:
+    """In a queue that was restored empty, ended jobs have the last ids."""
     await add(sql)
     await sql.execute(f"{END}; delete from asyncq._jobs; alter sequence asyncq._jobs_id_seq restart")
 
@@ -123,7 +123,7 @@ async def test_a_sequence_that_is_behind_is_told_while_no_job_waits(sql: Session
 
 
 async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
-    """All are down: that is no broken law, and the next one that starts returns the claims."""
+    """All workers are down: that breaks no law, and the next one that starts returns the claims."""
     await sql.execute(WORKER)
     await add(sql)
     await sql.execute(OLD)
@@ -133,7 +133,7 @@ async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
 
 
 async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not_late(sql: Session) -> None:
-    """Nobody is rescued in the return window, and a rescue needs a moment after it."""
+    """There is no rescue in the return window, and one needs a moment after it."""
     await sql.value(LIVE)
     await add(sql, queue="q")
     await sql.execute("update asyncq._server_runs set since = clock_timestamp() - interval '11 seconds'")
@@ -145,7 +145,7 @@ async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not
 
 @pytest.mark.parametrize("law", ["orphan_claim", "dead_claim", "ended_twice", "cron_ahead"])
 async def test_no_setting_of_the_session_changes_the_texts(sql: Session, law: str) -> None:
-    """They hold times, and go into tickets."""
+    """The texts contain times, and are copied into tickets."""
     await sql.value(LIVE)
     await add(sql, queue="q")
     for statement in BROKEN[law]:

@@ -27,8 +27,8 @@ async def test_they_are_the_rows_that_claims_in_their_rows_would_be(sql: Session
     assert (5, usual, 0) == (len(batched), batched, left)
 
 
-async def test_those_that_have_ended_are_none(sql: Session) -> None:
-    """Their bits are closed; when the last one is, the batch is gone."""
+async def test_jobs_that_have_ended_are_left_out(sql: Session) -> None:
+    """Their bits are cleared. The row is deleted with the last one."""
     ids = [await add(sql) for _ in range(3)]
     claims = await fetch(sql, form="batched")
     await complete(sql, claims[1:2])
@@ -41,7 +41,7 @@ async def test_those_that_have_ended_are_none(sql: Session) -> None:
 
 @pytest.mark.parametrize("place", range(3))
 async def test_one_is_found_by_its_id(sql: Session, place: int) -> None:
-    """Also beside other batches, and one that does not run is not."""
+    """Other batches may exist. A job that does not run is not found."""
     jobs = [await add(sql) for _ in range(3)]
     await fetch(sql, 2, form="batched")
     await fetch(sql, 1, form="batched")
@@ -51,7 +51,7 @@ async def test_one_is_found_by_its_id(sql: Session, place: int) -> None:
 
 
 async def test_all_that_reads_jobs_shows_them(claiming: Session) -> None:
-    """By the public functions, by the client's statements and by the counts, as jobs that run."""
+    """Public functions, the client's statements and the counts show them as running."""
     sql = claiming  # Of its own: a table that others have made large would be estimated.
     job, waiting = await add(sql), await add(sql, run_at="now() + interval '1 h'")
     await fetch(sql, worker=7, form="batched")
@@ -72,8 +72,8 @@ async def test_all_that_reads_jobs_shows_them(claiming: Session) -> None:
     assert await sql.value("select id from asyncq._tasks") in await sql.value("select asyncq._used_tasks()")
 
 
-async def test_the_counts_of_a_large_table_tell_of_them(sql: Session) -> None:
-    """Where jobs that wait are estimated, and where those that run are too."""
+async def test_the_counts_of_a_large_table_include_them(sql: Session) -> None:
+    """The table may be so large that waiting jobs are estimated, or running ones too."""
     await add_many(sql, 300)
     await fetch(sql, 100, form="batched")
     counted = {}

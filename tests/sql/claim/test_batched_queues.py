@@ -6,8 +6,8 @@ from tests.support.session import Session
 QUEUES = "select queue from asyncq._batched_queues() as queue order by queue"
 
 
-async def test_they_are_those_of_claims_that_stand(sql: Session) -> None:
-    """Neither of what has ended, nor of what is claimed in rows or waits; jobs without a queue have none."""
+async def test_they_are_those_of_existing_claims(sql: Session) -> None:
+    """Ended, waiting and row claims do not count. Jobs without a queue have none."""
     for queue in ("a", "b", "c", "c", None):
         await add(sql, queue=queue)
     batched = await fetch(sql, 2, form="batched")
@@ -22,7 +22,7 @@ async def test_they_are_those_of_claims_that_stand(sql: Session) -> None:
 
 
 async def test_a_batch_without_queues_has_none(sql: Session) -> None:
-    """As those of the short form."""
+    """Batches of the short form have none."""
     await add(sql)
     await fetch(sql, form="batched")
 

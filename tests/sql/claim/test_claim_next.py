@@ -7,7 +7,7 @@ from tests.support.session import Session
 
 
 async def test_the_next_job_of_the_queue_is_claimed_and_the_queue_stays_taken(sql: Session) -> None:
-    """One statement instead of two, and nobody else can come between."""
+    """It is one statement instead of two, and no other worker can interfere."""
     first, second, _ = [await add(sql, queue="q") for _ in range(3)]
     settled, claims = await claim_next(sql, await fetch(sql), token=7)
 
@@ -37,7 +37,7 @@ async def test_a_claim_has_the_columns_of_a_fetch(sql: Session) -> None:
 
 
 async def test_the_first_job_of_the_queue_comes_next(sql: Session) -> None:
-    """By priority, time and id, as in a fetch; those that are discarded do not count."""
+    """The order is priority, time and id, as in a fetch. Discarded jobs do not count."""
     await add(sql, queue="q")
     claims = await fetch(sql)
     later = await add(sql, queue="q", priority=1)
@@ -56,7 +56,7 @@ async def test_the_first_job_of_the_queue_comes_next(sql: Session) -> None:
 
 
 async def test_no_more_than_asked_for_are_claimed_and_the_other_queues_are_freed(sql: Session) -> None:
-    """The worker has room for so many; jobs without a queue are settled beside them."""
+    """The worker has room for so many. Jobs without a queue are settled too."""
     await add_many(sql, 12, queue="case when i <= 10 then 'q' || i % 5 end")
     settled, claims = await claim_next(sql, await fetch(sql), 2)
 
@@ -66,8 +66,8 @@ async def test_no_more_than_asked_for_are_claimed_and_the_other_queues_are_freed
 
 
 @pytest.mark.parametrize("why", ["later", "unknown", "forbidden"])
-async def test_a_queue_whose_next_job_is_not_to_run_here_is_freed(sql: Session, why: str) -> None:
-    """Another one may be behind it that is: a fetch decides."""
+async def test_a_queue_whose_next_job_cannot_run_here_is_freed(sql: Session, why: str) -> None:
+    """A later job of the queue may run here, which a fetch decides."""
     await add(sql, queue="q")
     claims = await fetch(sql)
     await add(
@@ -86,8 +86,8 @@ async def test_a_queue_whose_next_job_is_not_to_run_here_is_freed(sql: Session, 
 
 
 @pytest.mark.parametrize("mark", ["cancelled_at = now()", "rerun = '{}'", "keep_until = now(), keep_states = '{}'"])
-async def test_what_is_left_to_settle_rest_frees_nothing(sql: Session, mark: str) -> None:
-    """Its queue is taken as long as it is not settled."""
+async def test_a_job_that_is_left_to_settle_rest_frees_no_queue(sql: Session, mark: str) -> None:
+    """Its queue stays locked until it is settled."""
     await add_many(sql, 2, queue="'q'")
     claims = await fetch(sql)
     await sql.execute(f"update asyncq._jobs set {mark} where locked_by is not null")
@@ -97,8 +97,8 @@ async def test_what_is_left_to_settle_rest_frees_nothing(sql: Session, mark: str
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch"])
-async def test_who_lost_its_claim_takes_nothing(sql: Session, stranger: str) -> None:
-    """The queue is another's by now, and so are its jobs."""
+async def test_a_lost_claim_takes_no_next_job(sql: Session, stranger: str) -> None:
+    """The queue and its jobs belong to another claim now."""
     await add_many(sql, 2, queue="'q'")
     (claim,) = await fetch(sql, worker=7, token=42)
     if stranger == "an older fetch":
@@ -109,8 +109,8 @@ async def test_who_lost_its_claim_takes_nothing(sql: Session, stranger: str) -> 
     assert ([claim["id"]], ["q"]) == (await claimed(sql), await locked_queues(sql))
 
 
-async def test_what_is_settled_twice_changes_nothing(sql: Session) -> None:
-    """A succession whose answer was lost is sent again, with another token."""
+async def test_a_repeated_settlement_changes_nothing(sql: Session) -> None:
+    """A statement whose answer was lost is sent again, with another token."""
     await add_many(sql, 3, queue="'q'")
     claims = await fetch(sql)
     _, (follower,) = await claim_next(sql, claims, token=2)
@@ -121,8 +121,8 @@ async def test_what_is_settled_twice_changes_nothing(sql: Session) -> None:
     assert [] == await locked_queues(sql)
 
 
-async def test_a_name_that_is_no_sql_is_a_queue_like_others(sql: Session) -> None:
-    """Names come from users."""
+async def test_a_name_that_contains_sql_is_an_ordinary_queue(sql: Session) -> None:
+    """Users choose the names."""
     for name in ("", "a'b", "null", "ä,{}", "q" * 128):
         jobs = [await add(sql, queue=name) for _ in range(2)]
         settled, claims = await claim_next(sql, await fetch(sql))

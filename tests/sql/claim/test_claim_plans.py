@@ -53,7 +53,7 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Sessio
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 async def test_a_call_reads_claims_only(full: Session, call: str) -> None:
-    """With millions of waiting jobs a scan takes seconds, and a role's statement_timeout would end each rescue."""
+    """With millions of waiting jobs a scan takes seconds, and a statement_timeout would end each rescue."""
     scans, rows = (await cost(full, full.rows(call)))["_jobs"]
 
     assert (0, True) == (scans, rows <= MOST), rows

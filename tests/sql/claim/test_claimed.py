@@ -19,7 +19,7 @@ async def test_its_columns_are_the_fields_of_a_claim(sql: Session) -> None:
 
 
 async def test_each_column_has_the_value_of_the_job(sql: Session) -> None:
-    """Two columns of one type that changed places would be noticed by nobody else."""
+    """No other test would notice two exchanged columns of one type."""
     await add(sql, queue="q", priority=3, flags=["f"], max_attempts=7)
     await fetch(sql)
     await sql.execute("""

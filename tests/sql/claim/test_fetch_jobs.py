@@ -16,8 +16,8 @@ FORMS = pytest.mark.parametrize("form", ["rows", "batched"])
 
 
 @FORMS
-async def test_a_fetch_claims_at_most_what_was_asked_for(sql: Session, form: str) -> None:
-    """The worker has no place for more."""
+async def test_a_fetch_claims_at_most_the_requested_number(sql: Session, form: str) -> None:
+    """The worker has no room for more."""
     await add_many(sql, 5)
 
     assert [2, 2, 1, 0] == [len(await fetch(sql, 2, form=form)) for _ in range(4)]
@@ -45,8 +45,8 @@ async def test_lower_priorities_come_first_then_earlier_times_then_lower_ids(sql
 
 
 @FORMS
-async def test_the_order_does_not_hang_on_the_plan(sql: Session, form: str) -> None:
-    """An index gives it by the way, until a planner thinks of another one."""
+async def test_the_order_does_not_depend_on_the_plan(sql: Session, form: str) -> None:
+    """One plan has it from an index, others need an explicit order."""
     ids = [await add(sql, run_at=f"now() - interval '{seconds} s'") for seconds in range(3)]
     await sql.execute("set local enable_indexscan = off; set local enable_bitmapscan = off")
 
@@ -67,14 +67,14 @@ async def test_jobs_of_queues_and_others_are_one_order(sql: Session) -> None:
 
 
 async def test_many_priorities_are_one_order(sql: Session) -> None:
-    """Each one is a probe of the index; none is left out."""
+    """Each one is a probe of the index, and none is left out."""
     await add_many(sql, 60, priority="-i", queue="case when i % 2 = 0 then 'q' || i end")
 
     assert list(range(60, 0, -1)) == [-row["priority"] for row in await fetch(sql, 60)]
 
 
 async def test_a_claim_is_written_into_the_row_and_nothing_else_is(sql: Session) -> None:
-    """Attempts are counted when they end; updated_at and revision tell of changes, not of runs."""
+    """Attempts are counted when they end. updated_at and revision record changes, not runs."""
     job = await add(sql)
     before = dict(await sql.row("select * from asyncq._jobs"))
     await fetch(sql, worker=7, token=42)
@@ -85,7 +85,7 @@ async def test_a_claim_is_written_into_the_row_and_nothing_else_is(sql: Session)
     assert job == after["id"]
 
 
-async def test_a_claim_says_what_the_row_holds(sql: Session) -> None:
+async def test_a_claim_has_the_values_of_the_row(sql: Session) -> None:
     """The executor reads nothing else."""
     await sql.execute("""
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
@@ -102,7 +102,7 @@ async def test_a_claim_says_what_the_row_holds(sql: Session) -> None:
 
 
 async def test_a_job_is_due_at_its_time_and_not_before(sql: Session) -> None:
-    """To the microsecond."""
+    """The time counts to the microsecond."""
     due = await add(sql, run_at="now()")
     await add(sql, run_at="now() + interval '1 us'")
     due_queued = await add(sql, run_at="now()", queue="a")
@@ -112,7 +112,7 @@ async def test_a_job_is_due_at_its_time_and_not_before(sql: Session) -> None:
 
 
 async def test_the_time_may_be_given(sql: Session) -> None:
-    """For tests that move it; otherwise the server's clock decides."""
+    """Tests that move the clock give it. Otherwise the server's clock decides."""
     job = await add(sql, run_at="now() + interval '1 h'")
     moment = await sql.value("select now() + interval '1 h'")
 
@@ -121,8 +121,8 @@ async def test_the_time_may_be_given(sql: Session) -> None:
     assert moment == await sql.value("select locked_at from asyncq._jobs")
 
 
-async def test_claimed_and_dead_jobs_are_left_alone(sql: Session) -> None:
-    """The one runs, the other is discarded."""
+async def test_claimed_and_discarded_jobs_are_left_alone(sql: Session) -> None:
+    """One runs, the other has no attempts left."""
     await add(sql)
     await add(sql, queue="q")
     await fetch(sql)
@@ -145,7 +145,7 @@ async def test_tasks_that_the_worker_does_not_know_are_left_alone(sql: Session) 
 
 @pytest.mark.parametrize("queue", [None, "q"])
 async def test_jobs_with_a_forbidden_flag_are_left_alone(sql: Session, queue: str | None) -> None:
-    """One flag that is forbidden is enough."""
+    """A single forbidden flag is enough."""
     await add(sql, flags=["bad"], queue=queue)
     await add(sql, flags=["good", "bad"], queue=queue)
     good = await add(sql, flags=["good"], queue=queue)
@@ -163,7 +163,7 @@ async def test_with_no_flag_forbidden_flags_mean_nothing(sql: Session) -> None:
 
 @FORMS
 async def test_a_fetch_begins_after_the_cursor(sql: Session, form: str) -> None:
-    """While it drains a backlog, a worker does not walk again over what it has taken."""
+    """While it drains a backlog, a worker does not read again over its taken jobs."""
     jobs = [await add(sql, priority=priority) for priority in (-1, 0, 0, 0, 1)]
     moment = await sql.value("select now()")
 
@@ -198,8 +198,8 @@ async def test_a_cursor_is_a_place_in_the_order(
     assert [jobs[place] for place in expected] == await fetched(sql, form=form, after=(priority, moment, jobs[-1]))
 
 
-async def test_the_cursor_is_no_concern_of_queues(sql: Session) -> None:
-    """A queue that was busy when the cursor passed has its next job behind it."""
+async def test_the_cursor_does_not_affect_queues(sql: Session) -> None:
+    """The next job of a queue that was busy when the cursor passed is behind it."""
     job = await add(sql, queue="q", priority=-1)
     await add(sql, priority=-1)
 
@@ -221,7 +221,7 @@ async def test_draining_with_a_cursor_takes_each_job_once_in_order(sql: Session,
 
 
 async def test_of_each_queue_one_job_is_taken(sql: Session) -> None:
-    """The first in its order."""
+    """It is the first in order."""
     first, _ = await add(sql, queue="a"), await add(sql, queue="a")
     await add(sql, queue="b", priority=1)
     second = await add(sql, queue="b")
@@ -253,8 +253,8 @@ async def test_a_returned_job_is_the_first_of_its_queue_again(sql: Session) -> N
     assert jobs[:1] == await fetched(sql, token=2)
 
 
-async def test_a_busy_queue_is_no_concern_of_other_jobs(sql: Session) -> None:
-    """Neither of other queues nor of jobs without one."""
+async def test_a_busy_queue_does_not_affect_other_jobs(sql: Session) -> None:
+    """Jobs of other queues and jobs without a queue still run."""
     await add(sql, queue="busy")
     await fetch(sql)
     await add(sql, queue="busy")
@@ -263,8 +263,8 @@ async def test_a_busy_queue_is_no_concern_of_other_jobs(sql: Session) -> None:
     assert free == await fetched(sql)
 
 
-async def test_what_cannot_run_does_not_block_its_queue(sql: Session) -> None:
-    """A job that waits for its time or its retry, is dead, unknown or forbidden lets the next one pass."""
+async def test_a_job_that_cannot_run_does_not_block_its_queue(sql: Session) -> None:
+    """The next job of the queue runs if the first one is scheduled, retryable, discarded, unknown or forbidden."""
     passed = [
         await add(sql, queue="later", run_at="now() + interval '1 h'"),
         await add(sql, queue="retry"),
@@ -289,7 +289,7 @@ async def busy(sql: Session, queues: int, jobs: int) -> None:
 
 @pytest.mark.parametrize("queues", [1, 50])
 async def test_a_free_queue_is_found_behind_a_deep_backlog_of_busy_ones(sql: Session, queues: int) -> None:
-    """The backlog fills the window that a fetch looks at; then it goes from queue to queue."""
+    """The backlog fills the window of the fetch, which then steps from queue to queue."""
     await busy(sql, queues, 3 * WINDOW)
     free = await add(sql, queue="free")
 
@@ -297,7 +297,7 @@ async def test_a_free_queue_is_found_behind_a_deep_backlog_of_busy_ones(sql: Ses
 
 
 async def test_behind_a_deep_backlog_the_order_of_free_queues_is_kept(sql: Session) -> None:
-    """It goes through all of them, as long as they are not too many, and takes the best."""
+    """It steps through all of them, unless they are too many, and takes the first ones in order."""
     await busy(sql, 2, 3 * WINDOW)
     await add_many(sql, 20, queue="'free' || i", priority="i * 7 % 20")
     order = [(await fetch(sql, 1))[0]["priority"] for _ in range(20)]
@@ -306,7 +306,7 @@ async def test_behind_a_deep_backlog_the_order_of_free_queues_is_kept(sql: Sessi
 
 
 async def test_behind_a_deep_backlog_a_queue_still_gives_its_first_job_that_can_run(sql: Session) -> None:
-    """All conditions hold there too."""
+    """All conditions apply there too."""
     await busy(sql, 1, 3 * WINDOW)
     await add(sql, queue="free", run_at="now() + interval '1 h'")
     await add(sql, "other", queue="free")
@@ -326,8 +326,8 @@ async def test_behind_a_deep_backlog_jobs_without_a_queue_are_found(sql: Session
     assert [plain] == await fetched(sql, 1)
 
 
-async def test_a_job_that_is_better_than_the_backlog_comes_first(sql: Session) -> None:
-    """The window shows it."""
+async def test_a_job_that_precedes_the_backlog_comes_first(sql: Session) -> None:
+    """The window of the fetch contains it."""
     await busy(sql, 2, 3 * WINDOW)
     await add(sql, queue="free")
     urgent = await add(sql, queue="urgent", priority=-1)
@@ -336,7 +336,7 @@ async def test_a_job_that_is_better_than_the_backlog_comes_first(sql: Session) -
 
 
 async def test_every_one_of_very_many_free_queues_has_its_turn(sql: Session) -> None:
-    """More of them than one fetch walks over: it begins anywhere, so that none is passed over for ever."""
+    """They are more than one fetch steps over. It begins at a random one, so that none is skipped for ever."""
     await busy(sql, 1, 600)
     await add_many(sql, 1500, queue="'free' || i")
     seen: set[str] = set()
@@ -349,7 +349,7 @@ async def test_every_one_of_very_many_free_queues_has_its_turn(sql: Session) -> 
 
 
 async def test_very_many_free_queues_share_the_turns(sql: Session) -> None:
-    """A walk that always began at the first queue would serve the first ones for ever, as long as they have jobs."""
+    """A walk that always began at the first queue would only serve the first ones."""
     await busy(sql, 1, 600)
     await add_many(sql, 1500, queue="'free' || i")
     seen: set[str] = set()

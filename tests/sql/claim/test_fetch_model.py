@@ -1,4 +1,4 @@
-"""`fetch_jobs` against a model of ten lines of Python, on tables that nobody thought of."""
+"""`fetch_jobs` against a model of ten lines of Python, on random tables."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from tests.support.soaking import TIMES
 
 @dataclass(frozen=True)
 class Row:
-    """A job, as far as a fetch looks at it."""
+    """A job, as far as a fetch reads it."""
 
     queue: str | None
     priority: int
@@ -109,7 +109,7 @@ async def store(sql: Session, rows: list[Row]) -> None:
     since_s=SINCE,
     batch_from=st.integers(1, 9),
 )
-async def test_a_fetch_claims_what_the_model_says(
+async def test_a_fetch_claims_the_jobs_of_the_model(
     sql: Session,
     rows: list[Row],
     limit: int,
@@ -117,7 +117,7 @@ async def test_a_fetch_claims_what_the_model_says(
     since_s: float | None,
     batch_from: int,
 ) -> None:
-    """Every rule at once: order, limit, queues, tasks, flags, dead and claimed jobs, the cursor."""
+    """All rules apply at once: order, limit, queues, tasks, flags, discarded and claimed jobs."""
     await store(sql, rows)
     asked = (WORKER, 1, limit, "{1,2}", ["bad"])
     answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, batch_from, "{}")

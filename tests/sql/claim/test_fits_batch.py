@@ -1,4 +1,4 @@
-"""`_fits_batch`: whether a batch has room for a payload, as it lies in its row and as a statement brings it."""
+"""`_fits_batch`: whether a payload fits into a batch, as stored in its row and as given by a statement."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PAYLOADS = {"'[]'": True, "to_json(repeat('x', 994))": True, "to_json(repeat('x'
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 async def test_a_payload_of_nearly_a_thousand_bytes_fits(sql: Session, payload: str) -> None:
-    """With its length in front, which takes four."""
+    """Its length prefix takes four bytes."""
     await add(sql)
     await sql.execute(f"update asyncq._jobs set payload = {payload}")
     given = await sql.value(f"select asyncq._fits_batch({payload})")

@@ -1,4 +1,4 @@
-"""`_go_on_call`: one idle worker is notified of adds; it rests only when it can see all jobs added before."""
+"""`_go_on_call`: one idle worker is notified of adds; it sleeps only if it can see all earlier jobs."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def take(worker: Session, was_mine: bool = False) -> tuple[bool, bool]:
 
 
 async def test_one_session_is_on_call_at_a_time(dsn: str, own: Session) -> None:
-    """The next one when it leaves, or ends."""
+    """The next one is on call when the first leaves, or ends."""
     async with session(dsn, own.schema) as first:
         taken = [await take(first), await take(own)]
         await first.run("leave_on_call", *LEAVE)
@@ -32,8 +32,8 @@ async def test_one_session_is_on_call_at_a_time(dsn: str, own: Session) -> None:
     assert [(True, QUIET), (False, QUIET), (True, QUIET)] == taken
 
 
-async def test_who_asks_again_how_things_are_holds_it_once(dsn: str, own: Session) -> None:
-    """Else one leave would not be enough."""
+async def test_a_worker_that_asks_again_holds_the_lock_once(dsn: str, own: Session) -> None:
+    """Otherwise one leave would not be enough."""
     async with session(dsn, own.schema) as other:
         asked = [await take(own), await take(own, was_mine=True)]
         await own.run("leave_on_call", *LEAVE)
@@ -43,10 +43,8 @@ async def test_who_asks_again_how_things_are_holds_it_once(dsn: str, own: Sessio
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_an_add_that_told_nobody_keeps_workers_from_resting_until_it_has_ended(
-    dsn: str, own: Session, level: str
-) -> None:
-    """It asked before the worker was on call, and commits after that one has looked: a job nobody sees."""
+async def test_a_silent_add_keeps_workers_from_sleeping_until_it_has_ended(dsn: str, own: Session, level: str) -> None:
+    """It checked before the worker went on call, and commits after that worker's last fetch, which missed the job."""
     async with session(dsn, own.schema) as producer, session(dsn, own.schema) as idle:
         async with producer.connection.transaction(isolation=level.replace(" ", "_")):
             await producer.rows("select asyncq.add_job('t')")
@@ -61,23 +59,23 @@ async def test_an_add_that_told_nobody_keeps_workers_from_resting_until_it_has_e
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_an_add_with_an_older_snapshot_tells_the_worker_that_is_on_call_by_then(
+async def test_an_add_with_an_older_snapshot_notifies_the_current_on_call_worker(
     dsn: str, own: Session, level: str
 ) -> None:
-    """A lock decides, and not a row that the snapshot does not show."""
+    """A lock decides, not a row that the snapshot hides."""
     async with session(dsn, own.schema) as producer:
         ear = Ear(own)
         async with producer.connection.transaction(isolation=level.replace(" ", "_")):
             await producer.value("select count(*) from asyncq._jobs")
             await ear.open()
             await producer.rows("select asyncq.add_job('t')")
-            early = list(await ear.heard())
+            early = list(await ear.received())
 
-        assert ([], [(f"{own.schema}:jobs", "")]) == (early, await ear.heard())
+        assert ([], [(f"{own.schema}:jobs", "")]) == (early, await ear.received())
 
 
-async def test_an_add_that_was_rolled_back_to_a_savepoint_keeps_nobody(dsn: str, own: Session) -> None:
-    """Nothing of it is left; one before the savepoint still counts."""
+async def test_an_add_that_was_rolled_back_to_a_savepoint_keeps_no_worker_awake(dsn: str, own: Session) -> None:
+    """It has no effect; an add before the savepoint still counts."""
     async with session(dsn, own.schema) as producer, producer.connection.transaction():
         await producer.refusal("select asyncq.add_job('t'), 1 / 0")
         undone = await take(own)
@@ -89,8 +87,8 @@ async def test_an_add_that_was_rolled_back_to_a_savepoint_keeps_nobody(dsn: str,
     assert [(True, QUIET), (True, not QUIET)] == [undone, left]
 
 
-async def test_an_add_that_tells_somebody_keeps_nobody_from_resting(dsn: str, own: Session) -> None:
-    """A stream of adds would keep them for ever."""
+async def test_an_add_that_notifies_keeps_no_worker_from_sleeping(dsn: str, own: Session) -> None:
+    """Otherwise a stream of adds would keep them awake for ever."""
     async with session(dsn, own.schema) as producer, session(dsn, own.schema) as idle:
         await take(own)
         async with producer.connection.transaction():
@@ -100,7 +98,10 @@ async def test_an_add_that_tells_somebody_keeps_nobody_from_resting(dsn: str, ow
 
 
 async def test_many_producers_at_once_do_not_pass_for_a_worker_on_call(dsn: str, own: Session) -> None:
-    """They hold the lock to ask: a worker that took one for the worker on call would sleep, and nobody would hear."""
+    """They hold the lock for the check.
+
+    A worker that mistakes one for the on-call worker would sleep without a cover.
+    """
     taken: list[tuple[bool, bool]] = []
 
     async def ask() -> None:
@@ -129,7 +130,7 @@ async def test_many_producers_at_once_do_not_pass_for_a_worker_on_call(dsn: str,
 async def test_workers_with_other_tasks_or_flags_are_of_another_kind(
     own: Session, second: tuple[list[str], list[str] | None], is_mixed: bool
 ) -> None:
-    """None of them can look for the other."""
+    """Neither of them can fetch for the other."""
     await own.rows(REGISTER, ["a", "b"], None)
     await own.rows(REGISTER, *second)
     (found,) = await own.run("go_on_call", *ASK)
@@ -138,8 +139,8 @@ async def test_workers_with_other_tasks_or_flags_are_of_another_kind(
     assert is_mixed == found["is_mixed"]
 
 
-async def test_while_somebody_listens_who_does_not_live_none_looks_for_all(dsn: str, own: Session) -> None:
-    """A process that was stopped keeps its connections, and with them its turn on call: others would hear nothing."""
+async def test_while_the_listener_of_a_dead_worker_exists_no_worker_may_fetch_for_all(dsn: str, own: Session) -> None:
+    """A stopped process keeps its connections and its turn on call, so others would not be notified."""
     await own.rows(REGISTER, ["a"], None)
     async with session(dsn, own.schema, application_name=f"{own.schema} listen"):
         (alive,) = await own.run("go_on_call", *ASK)

@@ -1,4 +1,4 @@
-"""`_has_open_slot`: whether a worker opens slots, now, whatever the caller's snapshot shows."""
+"""`_has_open_slot`: whether a worker opens slots now, whatever the caller's snapshot shows."""
 
 import pytest
 
@@ -11,10 +11,10 @@ ASK = "select asyncq._has_open_slot()"
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_it_is_known_at_every_level_what_began_after_the_snapshot(
+async def test_slots_that_were_opened_after_the_snapshot_are_known_at_every_level(
     dsn: str, own: Session, idle: Session, level: str
 ) -> None:
-    """A row in a table would be seen by READ COMMITTED only."""
+    """Only READ COMMITTED would see a row in a table."""
     async with session(dsn, own.schema) as asker, asker.connection.transaction(isolation=level.replace(" ", "_")):
         before = await asker.value(ASK)
         await open_slot(idle, 1)
@@ -25,8 +25,8 @@ async def test_it_is_known_at_every_level_what_began_after_the_snapshot(
     assert [False, True, False] == [before, during, after]
 
 
-async def test_who_asks_is_not_taken_for_one_with_a_slot(dsn: str, own: Session) -> None:
-    """Many producers ask at once; nothing of the question is left."""
+async def test_the_caller_is_not_mistaken_for_a_worker_with_a_slot(dsn: str, own: Session) -> None:
+    """Many producers check at once. No lock of the check remains."""
     async with session(dsn, own.schema) as other, own.connection.transaction():
         await own.value(ASK)
         held = await own.value("select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()")
@@ -37,7 +37,7 @@ async def test_who_asks_is_not_taken_for_one_with_a_slot(dsn: str, own: Session)
 async def test_workers_with_slots_share_it_and_it_ends_with_the_last_of_them(
     dsn: str, own: Session, idle: Session
 ) -> None:
-    """The server sees to it, however the workers ended."""
+    """The server releases it, however the workers ended."""
     await open_slot(idle, 1)
     async with session(dsn, own.schema) as second:
         await open_slot(second, 2)

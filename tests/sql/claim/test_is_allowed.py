@@ -22,13 +22,13 @@ CASES = [
 async def test_a_flag_that_is_forbidden_forbids_the_job(
     sql: Session, flags: list[str] | None, forbidden: list[str] | None, allowed: bool
 ) -> None:
-    """One is enough; names are compared exactly."""
+    """One forbidden flag is enough. Names are compared exactly."""
     await add(sql, flags=flags)
 
     assert allowed is await sql.value("select asyncq._is_allowed(job, $1) from asyncq._jobs as job", forbidden)
 
 
-async def test_a_flag_whose_value_is_not_true_is_there_all_the_same(sql: Session) -> None:
+async def test_a_flag_counts_even_if_its_value_is_not_true(sql: Session) -> None:
     """Flags are matched by name, as in graphile-worker: `{"a": false}` has the flag."""
     await add(sql)
     await sql.rows("""update asyncq._jobs set flags = '{"a": false}'""")

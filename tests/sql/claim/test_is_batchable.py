@@ -21,8 +21,8 @@ MORE = {
 }
 
 
-async def test_a_job_that_was_only_added_is(sql: Session) -> None:
-    """Also with a priority, a due time, a number of attempts and meta of its own."""
+async def test_a_job_that_was_only_added_is_batchable(sql: Session) -> None:
+    """This includes its own priority, due time, number of attempts and meta."""
     job = await add(sql, priority=3, run_at="asyncq.now() - interval '1 h'", max_attempts=2)
     await sql.execute("update asyncq._jobs set payload = to_json(repeat('x', 900)), meta = '{\"m\": 1}'")
 
@@ -31,8 +31,8 @@ async def test_a_job_that_was_only_added_is(sql: Session) -> None:
     assert 1 == await sql.value("select count(*) from asyncq._batches")
 
 
-async def test_whoever_adds_a_column_to_jobs_says_what_becomes_of_it_in_a_batch(sql: Session) -> None:
-    """A batch holds it, or a job that has something in it is not batchable; else it would be lost on the way."""
+async def test_every_column_of_jobs_is_in_a_batch_or_keeps_its_job_out_of_batches(sql: Session) -> None:
+    """A new column would otherwise be lost in a batch."""
     columns = "select column_name::text from information_schema.columns where table_schema = $1 and table_name = $2"
     held = {"id", *await sql.values(columns, sql.schema, "_batches")} - {"ids", "unsettled"}
     refused = {text.partition(" =")[0] for text in MORE.values()} | {"keep_states"}
@@ -45,8 +45,8 @@ async def test_whoever_adds_a_column_to_jobs_says_what_becomes_of_it_in_a_batch(
 
 
 @pytest.mark.parametrize("more", MORE)
-async def test_a_job_of_which_there_is_more_to_say_is_not(sql: Session, more: str) -> None:
-    """It would be lost; the job is claimed in its row, beside the batch of the others."""
+async def test_a_job_with_other_properties_is_not_batchable(sql: Session, more: str) -> None:
+    """The rest would be lost. The job is claimed in its row, beside the batch."""
     job, other = await add(sql), await add(sql)
     await sql.rows(f"update asyncq._jobs set {MORE[more]} where id = $1", job)
 

@@ -1,4 +1,4 @@
-"""`_is_discarded`: no attempt is left, and nobody runs the job."""
+"""`_is_discarded`: whether no attempt is left, and the job does not run."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.support.session import Session
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_what_is_discarded_has_failed(sql: Session, state: str) -> None:
-    """And nothing else: of the rows that are not ready it is what does not run."""
+async def test_discarded_jobs_are_those_that_are_neither_ready_nor_running(sql: Session, state: str) -> None:
+    """The function agrees with the state."""
     await hold(sql, state)
     row = await sql.row("""
         select asyncq._is_discarded(job) as failed, asyncq._state(job) = 'discarded' as discarded,

@@ -7,7 +7,7 @@ KNOWN = "select coalesce(asyncq._is_known(job, $1), false) from asyncq._jobs as 
 
 
 async def test_a_worker_knows_the_tasks_that_it_names(sql: Session) -> None:
-    """And no others; without a list it knows none."""
+    """It knows no others, and without a list none."""
     await add(sql)
     task = await sql.value("select task_id from asyncq._jobs")
 

@@ -1,11 +1,11 @@
-"""`_is_listening`: whether somebody would hear that a slot was taken."""
+"""`_is_listening`: whether a worker would receive the notification of a hand-off."""
 
 from tests.support.handoffs import FIRST, open_slot, register
 from tests.support.session import Session, session
 
 
 async def test_a_worker_listens_as_long_as_the_connection_lives_that_opened_its_slot(dsn: str, own: Session) -> None:
-    """Neither before its first slot nor after the end of that connection; an answer leaves nothing behind."""
+    """It listens neither before its first slot nor after the end of that connection. The check leaves no lock."""
     worker = await register(own)
     before = await own.value("select asyncq._is_listening($1)", worker)
     async with session(dsn, own.schema) as ear:

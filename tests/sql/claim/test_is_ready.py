@@ -1,4 +1,4 @@
-"""`_is_ready`: nobody runs the job, and an attempt is left."""
+"""`_is_ready`: whether the job does not run, and an attempt is left."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.support.session import Session
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_what_waits_is_ready(sql: Session, state: str) -> None:
-    """For its time, for its retry or for a worker; what runs or is discarded is not."""
+async def test_a_waiting_job_is_ready(sql: Session, state: str) -> None:
+    """Running and discarded jobs are not ready."""
     await hold(sql, state)
 
     assert (state not in ("active", "discarded")) is await sql.value(

@@ -15,10 +15,10 @@ from tests.support.session import Session
         ("died_at = clock_timestamp()", False),
     ],
 )
-async def test_a_worker_is_heard_until_it_has_missed_two_beats(
+async def test_a_worker_is_responsive_until_it_has_missed_two_beats(
     sql: Session, change: str, *, is_responsive: bool
 ) -> None:
-    """It beats three times a lease: after that it is frozen, cut off or dead, and a job would wait for its rescue."""
+    """It beats three times a lease. Later it is frozen, cut off or dead, and a job would wait for its rescue."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.execute(f"update asyncq._workers set {change}")
 

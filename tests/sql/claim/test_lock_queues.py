@@ -20,8 +20,8 @@ async def test_free_queues_get_the_row_of_the_worker(sql: Session) -> None:
     ]
 
 
-async def test_busy_queues_are_left_to_those_who_have_them(sql: Session) -> None:
-    """Of the same worker, too."""
+async def test_locked_queues_are_skipped(sql: Session) -> None:
+    """This includes queues of the same worker."""
     await sql.rows(HOLD, ["a", "b"], 7)
 
     assert ["c"] == await sql.value(HOLD, ["b", "c"], 7)
@@ -44,25 +44,25 @@ async def test_queues_are_taken_in_alphabetical_order(own: Session) -> None:
 
 
 async def test_no_queues_are_no_error(sql: Session) -> None:
-    """Nothing is taken, nothing missed."""
+    """None is locked or missed."""
     assert [] == await sql.value(HOLD, [], 7)
 
 
-async def test_who_leaves_a_job_alone_tells_all_to_look_again(own: Session, ear: Ear) -> None:
-    """The job was locked for a moment: another worker may just have looked for it, and gone to sleep."""
+async def test_a_worker_that_skips_a_job_notifies_all(own: Session, ear: Ear) -> None:
+    """The job was locked for a moment. Another worker may have skipped it just then, and gone to sleep."""
     await own.rows(HOLD, ["a"], 7)
-    before = len(await ear.heard())
+    before = len(await ear.received())
     await own.rows(HOLD, ["a", "b"], 8)
-    after = len(await ear.heard())
+    after = len(await ear.received())
     await own.execute("delete from asyncq._queues")
 
     assert (0, 1) == (before, after)
 
 
-async def test_a_queue_that_an_open_transaction_takes_is_left_alone_and_the_others_are_taken(
+async def test_a_queue_that_an_open_transaction_takes_is_skipped_and_the_others_are_taken(
     dsn: str, own: Session
 ) -> None:
-    """A fetch whose worker does not read its answer stays open for as long; it must stop nobody else's."""
+    """A fetch whose worker does not read its answer stays open for long, and must not block others."""
     await own.execute("set lock_timeout = '5s'")
     names = [f"q{i:02}" for i in range(40)]
     async with session(dsn, own.schema) as other, other.connection.transaction():
@@ -77,14 +77,12 @@ async def test_a_queue_that_an_open_transaction_takes_is_left_alone_and_the_othe
     assert "5s" == await own.value("show lock_timeout")
 
 
-async def test_nobody_is_told_to_look_again_for_a_queue_that_an_open_transaction_takes(
-    dsn: str, own: Session, ear: Ear
-) -> None:
-    """All would, again and again, for as long as it is open."""
+async def test_a_queue_that_an_open_transaction_locks_notifies_nobody(dsn: str, own: Session, ear: Ear) -> None:
+    """Otherwise all workers would fetch again and again while it is open."""
     async with session(dsn, own.schema) as other, other.connection.transaction():
         await other.rows(HOLD, ["a"], 8)
         held = await own.value(HOLD, ["a", "b"], 7)
-        heard = await ear.heard()
+        heard = await ear.received()
     await own.execute("delete from asyncq._queues")
 
     assert (["b"], []) == (held, heard)

@@ -14,7 +14,7 @@ async def due_in(sql: Session, since_s: float = 0.5) -> float | None:
 
 @pytest.mark.parametrize("queue", [None, "q"])
 async def test_the_next_job_is_waited_for(sql: Session, queue: str | None) -> None:
-    """In seconds, to the microsecond; of all priorities the earliest."""
+    """The earliest time of all priorities counts, in seconds to the microsecond."""
     await add(sql, queue=queue, run_at="now() + interval '10 s'", priority=-1)
     await add(sql, queue=queue, run_at="now() + interval '2.000001 s'")
     await add(sql, queue=queue, run_at="now() + interval '5 s'", priority=1)
@@ -28,7 +28,7 @@ async def test_without_a_job_there_is_nothing_to_wait_for(sql: Session) -> None:
 
 
 async def test_jobs_that_will_never_be_fetched_are_not_waited_for(sql: Session) -> None:
-    """Claimed ones and dead ones."""
+    """Claimed and discarded jobs are ignored."""
     await add(sql)
     await add(sql, queue="q")
     await fetch(sql)
@@ -39,18 +39,18 @@ async def test_jobs_that_will_never_be_fetched_are_not_waited_for(sql: Session) 
 
 
 @pytest.mark.parametrize("queue", [None, "q"])
-async def test_a_job_that_became_due_since_the_last_fetch_is_not_slept_over(sql: Session, queue: str | None) -> None:
-    """It became due after that fetch had looked, and nobody announces it."""
+async def test_a_job_that_became_due_since_the_last_fetch_is_not_missed(sql: Session, queue: str | None) -> None:
+    """It became due after that fetch's snapshot, and no notification announces it."""
     await add(sql, queue=queue, run_at="now() - interval '0.4 s'")
 
     assert -0.4 == await due_in(sql, 0.5)
 
 
 @pytest.mark.parametrize("queue", [None, "q"])
-async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_again(
+async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_fetch_again(
     sql: Session, queue: str | None
 ) -> None:
-    """The fetch has seen and left it: its queue is busy, or its task unknown. Looking again would go on for ever."""
+    """The fetch has skipped it: its queue is busy, or its task unknown. Otherwise the worker would fetch for ever."""
     await add(sql, queue=queue, run_at="now() - interval '0.6 s'")
     await add(sql, queue=queue, run_at="now() + interval '3 s'")
 
@@ -58,7 +58,7 @@ async def test_a_job_that_was_due_before_the_last_fetch_is_no_reason_to_look_aga
 
 
 async def test_the_time_may_be_given(sql: Session) -> None:
-    """For tests that move it."""
+    """Tests that move the time use it."""
     await add(sql, run_at="now() + interval '10 s'")
     (row,) = await sql.run(
         "next_due", 0.5, await sql.value("select now() + interval '4 s'"), None, None, None, None, None
@@ -75,7 +75,7 @@ async def test_the_last_moment_of_the_calendar_has_a_distance(sql: Session) -> N
 
 
 async def test_before_a_cursor_no_job_without_a_queue_counts(sql: Session) -> None:
-    """There lie dead entries that an old snapshot keeps; a look from the start finds what lies among them."""
+    """A held snapshot keeps dead entries there. A scan from the start finds jobs among them."""
     place = await add(sql, run_at="now() - interval '5 s'")
     await add(sql, run_at="now() + interval '9 s'")
     await add(sql, run_at="now() + interval '1 s'", priority=-1)

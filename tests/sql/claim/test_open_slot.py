@@ -1,4 +1,4 @@
-"""`_open_slot`, and what withdraws it: an idle worker lets adds claim one job for it."""
+"""`_open_slot` and `close_slot`: an idle worker lets adds claim one job for it."""
 
 import pytest
 
@@ -22,7 +22,7 @@ async def slot(sql: Session) -> tuple[int | None, bool]:
     return token, is_taken
 
 
-async def test_a_slot_stands_until_it_is_taken_or_withdrawn(own: Session, idle: Session) -> None:
+async def test_a_slot_is_open_until_it_is_taken_or_closed(own: Session, idle: Session) -> None:
     """The worker that opens a slot chooses the token of the claim."""
     worker = await register(own)
     none = await slot(own)
@@ -34,7 +34,7 @@ async def test_a_slot_stands_until_it_is_taken_or_withdrawn(own: Session, idle: 
     assert (None, (None, False)) == (withdrawn["token"], await slot(own))
 
 
-async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Session) -> None:
+async def test_a_close_returns_the_claim_that_was_made(own: Session, idle: Session) -> None:
     """The worker knows whether it received the notification."""
     worker = await open_slot(idle, FIRST)
     await add_plain(own)
@@ -44,10 +44,10 @@ async def test_who_withdraws_is_told_what_was_claimed(own: Session, idle: Sessio
 
 
 @pytest.mark.parametrize("heard", [0, FIRST])
-async def test_a_slot_that_was_taken_is_renewed_only_by_who_has_heard_of_it(
+async def test_a_taken_slot_is_renewed_only_by_a_worker_that_received_its_claim(
     own: Session, idle: Session, heard: int
 ) -> None:
-    """Otherwise its job would be forgotten."""
+    """Otherwise its job would be lost until a rescue."""
     worker = await open_slot(idle, FIRST)
     await add_plain(own)
     is_made = await make(idle, worker, SECOND, heard=heard)
@@ -56,8 +56,8 @@ async def test_a_slot_that_was_taken_is_renewed_only_by_who_has_heard_of_it(
     assert ((SECOND, False) if heard else (FIRST, True)) == await slot(own)
 
 
-async def test_who_was_declared_dead_opens_no_slot(own: Session, idle: Session) -> None:
-    """Its row is gone with that of the worker."""
+async def test_a_worker_that_was_declared_dead_opens_no_slot(own: Session, idle: Session) -> None:
+    """The row of its slot was deleted with the worker's."""
     worker = await open_slot(idle, FIRST)
     await own.execute("delete from asyncq._workers")
 
@@ -73,10 +73,10 @@ async def test_only_one_connection_speaks_for_a_worker(dsn: str, own: Session, i
     assert (FIRST, False) == await slot(own)
 
 
-async def test_a_worker_is_not_removed_while_its_slot_stands_or_was_taken_or_it_holds_a_batch(
+async def test_a_worker_is_not_removed_while_its_slot_is_open_or_taken_or_it_has_a_batch(
     own: Session, idle: Session
 ) -> None:
-    """It would leave a claim that nobody returns."""
+    """Otherwise a claim would remain that nobody returns."""
     worker = await open_slot(idle, FIRST)
     refused = await own.run("remove_worker", worker)
     await add_plain(own)
@@ -93,7 +93,7 @@ async def test_a_worker_is_not_removed_while_its_slot_stands_or_was_taken_or_it_
     )
 
 
-async def test_a_worker_that_was_declared_dead_opens_no_slot_although_its_row_is_there(
+async def test_a_worker_that_was_declared_dead_opens_no_slot_although_it_has_a_row(
     dsn: str, own: Session, idle: Session
 ) -> None:
     """An add holds its slot while it is rescued, so the rescue removes neither the slot nor the worker."""
@@ -113,7 +113,7 @@ async def test_a_worker_that_was_declared_dead_opens_no_slot_although_its_row_is
 async def test_no_slot_is_opened_while_there_are_many_versions_of_slots(
     dsn: str, own: Session, idle: Session, *, hold: bool
 ) -> None:
-    """As under a snapshot that is held. Each add would walk over them; so none looks for a slot any more."""
+    """A held snapshot causes them, and each add would scan them. Adds then look for no slots."""
     worker = await open_slot(idle, FIRST)
     await add_plain(own)
     await leave_versions(own)
@@ -130,7 +130,7 @@ async def test_no_slot_is_opened_while_there_are_many_versions_of_slots(
 
 
 async def test_no_slot_is_opened_while_there_are_many_versions_of_batches(own: Session, idle: Session) -> None:
-    """Each job that was handed over leaves two of them."""
+    """Each handed-off job leaves two of them."""
     worker = await open_slot(idle, FIRST)
     await add_plain(own)
     await leave_versions(own, "_batches")
@@ -151,7 +151,7 @@ async def test_no_slot_is_opened_while_ids_would_be_given_once_more(own: Session
 
 
 async def test_a_slot_reads_none_of_the_jobs(own: Session, idle: Session) -> None:
-    """However many wait for their time."""
+    """Many jobs may wait for their time."""
     worker = await register(own)
     await add_many(own, 2_000)
     await own.execute("vacuum analyze asyncq._jobs")
@@ -167,8 +167,10 @@ async def test_a_slot_reads_none_of_the_jobs(own: Session, idle: Session) -> Non
     assert rows < 10
 
 
-async def test_who_spoke_for_two_workers_lets_go_of_the_lock_of_both(own: Session, idle: Session) -> None:
-    """A worker that was declared dead goes on under another id, over the same connection."""
+async def test_a_connection_that_was_used_for_two_workers_releases_the_locks_of_both(
+    own: Session, idle: Session
+) -> None:
+    """A worker that was declared dead continues under another id on the same connection."""
     await open_slot(idle, FIRST)
     worker = await open_slot(idle, SECOND)
     await leave_versions(own)

@@ -1,4 +1,4 @@
-"""`_split_batch_of_claim`: a claimed job of a batch becomes a row, unless somebody else holds the batch."""
+"""`_split_batch_of_claim`: a claimed job of a batch becomes a row, unless another session has locked the batch."""
 
 import pytest
 
@@ -10,8 +10,8 @@ SPLIT = "select asyncq._split_batch_of_claim($1, $2, $3)"
 
 
 @pytest.mark.parametrize("form", ["rows", "batched"])
-async def test_a_claim_that_stands_is_a_row_afterwards(sql: Session, form: str) -> None:
-    """With all others of its batch."""
+async def test_an_existing_claim_becomes_a_row(sql: Session, form: str) -> None:
+    """All other claims of its batch become rows too."""
     ids = [await add(sql), await add(sql)]
     token = (await fetch(sql, form=form))[0]["lock_token"]
 
@@ -20,8 +20,8 @@ async def test_a_claim_that_stands_is_a_row_afterwards(sql: Session, form: str) 
     assert [] == await sql.values("select ids from asyncq._batches")
 
 
-async def test_a_batch_that_somebody_holds_is_left_and_told(dsn: str, claiming: Session) -> None:
-    """Its claims may change at any moment: who asks comes again."""
+async def test_a_batch_that_is_locked_is_left_and_reported(dsn: str, claiming: Session) -> None:
+    """Its claims may change at any moment, so the caller has to try again."""
     job = await add(claiming)
     (claim,) = await fetch(claiming, form="batched")
     async with session(dsn, claiming.schema) as other, other.connection.transaction():
@@ -32,8 +32,8 @@ async def test_a_batch_that_somebody_holds_is_left_and_told(dsn: str, claiming: 
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch", "a cancelled job", "a job that is gone"])
-async def test_a_claim_that_is_gone_is_told(sql: Session, stranger: str) -> None:
-    """And a batch of others is left as it is."""
+async def test_a_missing_claim_is_reported(sql: Session, stranger: str) -> None:
+    """Batches of other claims are left alone."""
     job, stays = await add(sql), await add(sql)
     first, _ = await fetch(sql, form="batched")
     worker, token = WORKER, first["lock_token"]

@@ -1,4 +1,4 @@
-"""`_split_batches`: batches become the claimed rows that they stand for."""
+"""`_split_batches`: the claims of batches become rows."""
 
 from tests.support.jobs import add, add_many, change, complete, fetch
 from tests.support.session import Session
@@ -7,8 +7,8 @@ ALL = "select id from asyncq._split_batches(array(select ctid from asyncq._batch
 ROWS = "select to_jsonb(job) from asyncq._jobs as job order by id"
 
 
-async def test_the_rows_are_those_of_claims_that_stand(sql: Session) -> None:
-    """As `_batched_jobs` has shown them; what had ended stays ended."""
+async def test_the_rows_are_those_of_existing_claims(sql: Session) -> None:
+    """They equal those of `_batched_jobs`. Ended jobs stay ended."""
     await add_many(sql, 4)
     await sql.execute("update asyncq._jobs set meta = jsonb_build_object('m', id) where id % 2 = 0")
     claims = await fetch(sql, form="batched")
@@ -23,7 +23,7 @@ async def test_the_rows_are_those_of_claims_that_stand(sql: Session) -> None:
 
 
 async def test_their_worker_settles_them_as_before(sql: Session) -> None:
-    """It need not know."""
+    """It need not know of the split."""
     await add_many(sql, 3)
     claims = await fetch(sql, form="batched")
     await sql.values(ALL)
@@ -34,7 +34,7 @@ async def test_their_worker_settles_them_as_before(sql: Session) -> None:
 
 
 async def test_an_id_that_was_given_again_keeps_no_other_from_being_returned(sql: Session) -> None:
-    """As by a sequence that was not brought along: there is no place for both."""
+    """A sequence that was not restored repeats ids, and only one of the jobs can be a row."""
     first, second = await add(sql), await add(sql)
     await fetch(sql, form="batched")
     await sql.execute(f"alter table asyncq._jobs alter id restart with {first}")

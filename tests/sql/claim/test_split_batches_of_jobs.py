@@ -5,7 +5,7 @@ from tests.support.session import Session
 
 
 async def test_only_the_batches_of_these_jobs_are_split(sql: Session) -> None:
-    """Whatever else is asked for: null, an id twice, one that waits, one that there is not."""
+    """Null, repeated, waiting and unknown ids do not matter."""
     jobs = [await add(sql) for _ in range(5)]
     for _ in range(2):
         await fetch(sql, 2, form="batched")

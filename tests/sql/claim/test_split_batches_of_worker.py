@@ -5,7 +5,7 @@ from tests.support.session import Session, session
 
 
 async def test_the_batches_of_other_workers_and_fetches_stay(sql: Session) -> None:
-    """Each worker counts its fetches for itself."""
+    """Each worker counts its fetches itself."""
     await add_many(sql, 6)
     mine = await fetch(sql, 2, worker=1, token=5, form="batched")
     await fetch(sql, 2, worker=1, token=6, form="batched")
@@ -18,8 +18,8 @@ async def test_the_batches_of_other_workers_and_fetches_stay(sql: Session) -> No
     ]
 
 
-async def test_one_that_somebody_holds_is_not_waited_for(own: Session, dsn: str, schema: str) -> None:
-    """A worker's connection has more to do."""
+async def test_a_locked_one_is_not_waited_for(own: Session, dsn: str, schema: str) -> None:
+    """The worker needs its connection for other statements."""
     await add_many(own, 2)
     await fetch(own, worker=1, token=5, form="batched")
     async with session(dsn, schema) as other, other.connection.transaction():

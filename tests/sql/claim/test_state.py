@@ -1,4 +1,4 @@
-"""`_state`: what a job's row is called; the only place that derives it."""
+"""`_state`: the state of a job's row, derived only here."""
 
 import pytest
 
@@ -22,7 +22,7 @@ STATES = [
 
 @pytest.mark.parametrize(("run_at", "attempts", "claimed", "state"), STATES)
 async def test_the_state_of_a_row(sql: Session, run_at: str, attempts: int, claimed: bool, state: str) -> None:
-    """A table, so that a state that is missing is seen; the words are those of the Open Job Spec."""
+    """The table has every state, with the names of the Open Job Spec."""
     await sql.execute(f"""
         select asyncq.add_job('t', run_at := {run_at}, max_attempts := 3);
         update asyncq._jobs set attempts = {attempts};""")
@@ -33,7 +33,7 @@ async def test_the_state_of_a_row(sql: Session, run_at: str, attempts: int, clai
 
 
 async def test_the_view_counts_the_running_attempt(sql: Session) -> None:
-    """As a reader of graphile-worker expects: attempts that have begun, not those that have failed."""
+    """Readers know it from graphile-worker: attempts that began, not those that failed."""
     await sql.execute("select asyncq.add_job('t'); update asyncq._jobs set attempts = 2")
     waiting = await sql.value("select attempts from asyncq.jobs")
     await sql.execute("update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1")

@@ -1,4 +1,4 @@
-"""`_wake_for`: the workers hear of what is due."""
+"""`_wake_for`: notifies workers of due jobs."""
 
 import pytest
 
@@ -15,35 +15,35 @@ TIMES = {
 
 
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_worker_is_told_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
-    """Of others it finds out by itself in time."""
+async def test_a_worker_is_notified_of_a_job_that_is_due_soon(dsn: str, own: Session, time: str) -> None:
+    """Workers find later jobs by themselves in time."""
     job = await hold(own, "scheduled")
     await own.execute(f"update asyncq._jobs set run_at = {time}")
 
-    assert TIMES[time] == await is_heard(dsn, own, [job])
+    assert TIMES[time] == await is_notified(dsn, own, [job])
 
 
 @pytest.mark.parametrize("state", ["active", "discarded", "completed"])
-async def test_nobody_is_told_of_a_job_that_does_not_wait(dsn: str, own: Session, state: str) -> None:
+async def test_a_job_that_does_not_wait_notifies_nobody(dsn: str, own: Session, state: str) -> None:
     """There is nothing to fetch."""
     job = await hold(own, state)
     await own.execute("update asyncq._jobs set run_at = now()")
-    heard = await is_heard(dsn, own, [job])
+    heard = await is_notified(dsn, own, [job])
     await own.execute("delete from asyncq._jobs")
 
     assert not heard
 
 
 async def test_one_of_many_is_enough(dsn: str, own: Session) -> None:
-    """And none is none."""
+    """One due job is enough for a notification."""
     jobs = [await hold(own, state) for state in ("scheduled", "available")]
 
-    assert await is_heard(dsn, own, jobs)
-    assert not await is_heard(dsn, own, [])
-    assert not await is_heard(dsn, own, None)
+    assert await is_notified(dsn, own, jobs)
+    assert not await is_notified(dsn, own, [])
+    assert not await is_notified(dsn, own, None)
 
 
-async def is_heard(dsn: str, own: Session, jobs: list[int] | None) -> bool:
+async def is_notified(dsn: str, own: Session, jobs: list[int] | None) -> bool:
     """Whether a listener is notified before the mark that is sent afterwards."""
     heard: list[str] = []
     async with session(dsn, own.schema) as listener:

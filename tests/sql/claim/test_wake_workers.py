@@ -1,4 +1,4 @@
-"""`_wake_workers`, and when an add calls it: workers hear of due jobs at commit, once a transaction."""
+"""`_wake_workers` and its callers: adds of due jobs notify workers at commit, once a transaction."""
 
 import anyio
 import pytest
@@ -15,7 +15,7 @@ LATER = "2040-01-01 00:00:00+00"
 
 ONCE = 1
 SOON_SPEC = "('t', null, null, null, null, null, null, null, null, null)::asyncq.job_spec"
-# As the client calls it: what nobody asked for is null as a whole.
+# The client calls it like this: options that no job has are null as a whole.
 BARE = """
 select asyncq._add_jobs(array(
   select asyncq._new_job('t', null, null, ({run_ats}::timestamptz[])[place], null) from generate_series(1, 2) as place))
@@ -37,11 +37,11 @@ LATER_SPEC = "('t', null, null, now() + interval '1 day', null, null, null, null
         "select asyncq._wake_workers()",
     ],
 )
-async def test_an_add_of_a_job_that_is_due_soon_is_heard(own: Session, ear: Ear, add: str) -> None:
-    """Idle workers start it within a millisecond; they look for later ones by themselves."""
+async def test_an_add_of_a_job_that_is_due_soon_notifies(own: Session, ear: Ear, add: str) -> None:
+    """Idle workers start it within a millisecond. They find later jobs by themselves."""
     await own.execute(add)
 
-    assert [(f"{own.schema}:jobs", "")] == await ear.heard()
+    assert [(f"{own.schema}:jobs", "")] == await ear.received()
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ async def test_an_add_of_a_job_that_is_due_soon_is_heard(own: Session, ear: Ear,
         "select asyncq.add_jobs('{}')",
     ],
 )
-async def test_an_add_of_a_job_that_is_due_later_is_not_heard(own: Session, ear: Ear, add: str) -> None:
-    """A notification takes a lock of the whole server at commit; a worker looks at least once a minute anyway."""
+async def test_an_add_of_a_job_that_is_due_later_does_not_notify(own: Session, ear: Ear, add: str) -> None:
+    """A notification takes a lock of the whole server at commit. A worker fetches once a minute anyway."""
     await own.execute(add)
 
-    assert [] == await ear.heard()
+    assert [] == await ear.received()
 
 
 HELD = {
-    # what holds the key, what is added -> whether it is heard
+    # the job that has the key, the added job -> whether it notifies
     "updated to be due now": ("scheduled", Spec(), True),
     "updated to be due later": ("available", Spec(run_at=LATER), False),
     "updated, and its later time kept": ("scheduled", Spec(mode="preserve_run_at"), False),
@@ -88,8 +88,8 @@ HELD = {
 
 
 @pytest.mark.parametrize("case", HELD)
-async def test_a_keyed_add_is_heard_if_the_job_that_stands_for_it_is_due(own: Session, ear: Ear, case: str) -> None:
-    """Also one that was there already: while the add held its row, workers passed it by, and went to sleep."""
+async def test_a_keyed_add_notifies_if_the_job_that_has_the_key_is_due(own: Session, ear: Ear, case: str) -> None:
+    """It may be an older job: while the add locked its row, workers skipped it, and went to sleep."""
     state, specs, is_heard = HELD[case]
     if state:
         await hold(own, state.removesuffix(" now"))
@@ -98,13 +98,13 @@ async def test_a_keyed_add_is_heard_if_the_job_that_stands_for_it_is_due(own: Se
               where {state.endswith(" now")} or locked_by is not null or attempts = max_attempts""")
     await ear.forget()
     await add_all(own, specs if isinstance(specs, list) else [specs])
-    heard = await ear.heard()
+    heard = await ear.received()
     await own.execute("delete from asyncq._jobs")
 
     assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
 
 
-# What an administrator does to a job in some state -> whether it is heard.
+# An administrative call for a job in some state -> whether it notifies.
 ADMINISTERED = {
     "a retry": ("discarded", "select asyncq.retry_jobs($1)", True),
     "a retry of a job that has never failed": ("available", "select asyncq.retry_jobs($1)", True),
@@ -126,40 +126,40 @@ ADMINISTERED = {
 
 
 @pytest.mark.parametrize("case", ADMINISTERED)
-async def test_what_an_administrator_makes_due_is_heard(own: Session, ear: Ear, case: str) -> None:
-    """It starts at once, and not at the next poll; also a job that workers passed by while its row was locked."""
+async def test_a_call_that_makes_a_job_due_notifies(own: Session, ear: Ear, case: str) -> None:
+    """The job starts before the next poll. Workers may have skipped it while its row was locked."""
     state, call, is_heard = ADMINISTERED[case]
     job = await hold(own, state)
     await ear.forget()
     await own.rows(call, [job["id"]])
-    heard = await ear.heard()
+    heard = await ear.received()
     await own.execute("delete from asyncq._jobs")
 
     assert ([(f"{own.schema}:jobs", "")] if is_heard else []) == heard
 
 
-async def test_a_hundred_adds_in_one_transaction_are_heard_once(own: Session, ear: Ear) -> None:
-    """The text is constant, and the server folds equal notifications, of sub-transactions too."""
+async def test_a_hundred_adds_in_one_transaction_notify_once(own: Session, ear: Ear) -> None:
+    """The payload is constant, and the server merges equal notifications, also of subtransactions."""
     async with own.connection.transaction():
         for _ in range(50):
             await own.execute("select asyncq.add_job('t')")
         async with own.connection.transaction():
             await own.execute("select asyncq.add_job('t') from generate_series(1, 50)")
 
-    assert ONCE == len(await ear.heard())
+    assert ONCE == len(await ear.received())
 
 
-async def test_an_add_is_heard_at_commit(own: Session, ear: Ear) -> None:
-    """Before it, a worker would look, see nothing, and sleep."""
+async def test_an_add_notifies_at_commit(own: Session, ear: Ear) -> None:
+    """A worker that is notified earlier would find no job, and sleep."""
     async with own.connection.transaction():
         await own.execute("select asyncq.add_job('t')")
-        before = len(await ear.heard())
+        before = len(await ear.received())
 
-    assert (0, ONCE) == (before, len(await ear.heard()))
+    assert (0, ONCE) == (before, len(await ear.received()))
 
 
-async def test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told(dsn: str, own: Session) -> None:
-    """The add found nobody on call and has left no trace yet: the worker sees none, and would sleep over it."""
+async def test_a_worker_that_goes_on_call_while_an_add_checks_is_notified(dsn: str, own: Session) -> None:
+    """The add found nobody on call and holds no lock yet: the worker would not notice it, and would sleep."""
     await own.execute("""
         alter function asyncq._has_on_call() rename to _has_one;
         create function asyncq._has_on_call() returns boolean language plpgsql volatile as $$
@@ -179,35 +179,35 @@ async def test_a_worker_that_begins_to_rest_while_an_add_asks_for_one_is_told(ds
             ((is_mine, adds_settled, _),) = await idle.run("go_on_call", False)  # noqa: FBT003
             await own.rows("select pg_advisory_unlock(77)")
 
-        assert (True, True, [(f"{own.schema}:jobs", "")]) == (is_mine, adds_settled, await ear.heard())
+        assert (True, True, [(f"{own.schema}:jobs", "")]) == (is_mine, adds_settled, await ear.received())
 
 
-async def test_an_add_that_is_rolled_back_is_not_heard(own: Session, ear: Ear) -> None:
+async def test_an_add_that_is_rolled_back_does_not_notify(own: Session, ear: Ear) -> None:
     """There is nothing to run."""
     transaction = own.connection.transaction()
     await transaction.start()
     await own.execute("select asyncq.add_job('t')")
     await transaction.rollback()
 
-    assert [] == await ear.heard()
+    assert [] == await ear.received()
 
 
-async def test_a_savepoint_that_is_rolled_back_is_not_heard(own: Session, ear: Ear) -> None:
-    """The same, for a part of a transaction."""
+async def test_a_savepoint_that_is_rolled_back_does_not_notify(own: Session, ear: Ear) -> None:
+    """A part of a transaction behaves like a whole one."""
     async with own.connection.transaction():
         await own.refusal("select asyncq.add_job('t'), 1 / 0")
 
-    assert [] == await ear.heard()
+    assert [] == await ear.received()
 
 
-async def test_the_instant_decides_and_not_the_start_of_a_long_transaction(own: Session, ear: Ear) -> None:
+async def test_the_current_time_decides_and_not_the_start_of_a_long_transaction(own: Session, ear: Ear) -> None:
     """In a transaction of ten minutes, a time in 30 seconds is more than a minute after its start."""
     await own.execute("""
         create or replace function asyncq.now() returns timestamptz language sql stable
         as $$ select pg_catalog.now() - interval '10 min' $$;
         select asyncq.add_job('t', run_at := clock_timestamp() + interval '30 s');""")
 
-    assert ONCE == len(await ear.heard())
+    assert ONCE == len(await ear.received())
 
 
 async def test_two_schemas_never_hear_each_other(dsn: str, own: Session, ear: Ear) -> None:
@@ -215,4 +215,4 @@ async def test_two_schemas_never_hear_each_other(dsn: str, own: Session, ear: Ea
     async with temporary_schema(dsn) as other, session(dsn, other) as stranger:
         await stranger.execute("select asyncq.add_job('t')")
 
-        assert [] == await ear.heard()
+        assert [] == await ear.received()

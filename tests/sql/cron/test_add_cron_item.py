@@ -1,4 +1,4 @@
-"""`add_cron_item` and `_add_cron_item`: a stored item is checked, and is new whatever its name was before."""
+"""`add_cron_item` and `_add_cron_item`: a stored item is checked, and has no missed slots of an earlier one."""
 
 import json
 
@@ -8,8 +8,8 @@ from tests.support.cron_items import add_item, declare, known
 from tests.support.session import Session
 
 
-async def test_an_item_is_stored_with_all_that_is_said(sql: Session) -> None:
-    """As Python stores it: workers read one form."""
+async def test_an_item_is_stored_with_all_given_fields(sql: Session) -> None:
+    """SQL and Python store the same form, which workers read."""
     await add_item(
         sql, "a", "@daily", payload={"x": 1}, tz="Europe/Berlin", queue="q", flags=["f"], fill="2d", priority=None
     )
@@ -19,8 +19,8 @@ async def test_an_item_is_stored_with_all_that_is_said(sql: Session) -> None:
     assert expected | {"flags": ["f"], "fill": "2d"} == json.loads(stored)
 
 
-async def test_what_is_known_of_the_item_comes_back(sql: Session) -> None:
-    """With its defaults; who adds its jobs, and when, workers tell."""
+async def test_the_status_of_the_item_is_returned(sql: Session) -> None:
+    """Defaults are included. Workers add themselves and the next run later."""
     row = await add_item(sql)
 
     assert ("a", "stored", "t", "* * * * *", "extended", "UTC", "{}", "{}", "allow") == tuple(row)[:9]
@@ -34,12 +34,12 @@ async def test_what_is_known_of_the_item_comes_back(sql: Session) -> None:
 
 
 async def test_an_item_needs_only_a_name_a_task_and_a_time(sql: Session) -> None:
-    """The rest has defaults."""
+    """All other fields have defaults."""
     assert "a" == await sql.value("select (asyncq.add_cron_item('a', 't', '@daily')).identifier")
 
 
-async def test_what_is_missing_or_unknown_is_refused(sql: Session) -> None:
-    """With the argument in the error."""
+async def test_missing_and_unknown_arguments_are_refused(sql: Session) -> None:
+    """The error has the argument's name."""
     for call, column, said in (
         ("asyncq.add_cron_item('a', 't', null)", "expression", "expression is missing"),
         ("asyncq.add_cron_item('a', null, '@daily')", "task", "task is missing"),
@@ -66,8 +66,8 @@ async def test_what_is_missing_or_unknown_is_refused(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("options", ['{"task": "u"}', '{"expression": null}', '{"payload": {}}'])
-async def test_what_is_an_argument_is_no_option(sql: Session, options: str) -> None:
-    """It would take the place of the argument without a word."""
+async def test_an_argument_is_no_option(sql: Session, options: str) -> None:
+    """It would silently override the argument."""
     error = await sql.refusal("select asyncq.add_cron_item('a', 't', '@daily', '{}', $1::text::jsonb)", options)
     (name,) = json.loads(options)
 
@@ -76,7 +76,7 @@ async def test_what_is_an_argument_is_no_option(sql: Session, options: str) -> N
 
 
 async def test_an_identifier_that_is_taken_is_refused(sql: Session) -> None:
-    """By a stored item, or by the crontab of a worker that lives."""
+    """It belongs to a stored item, or to the crontab of a live worker."""
     await add_item(sql, "a")
     await declare(sql, b={"task": "t"})
 
@@ -103,8 +103,8 @@ async def test_an_item_is_known_from_now_on(sql: Session) -> None:
     assert '{"queue": "q"}' == await sql.value("select job::text from asyncq._cron_items")
 
 
-async def test_what_was_known_of_a_name_is_no_ones(sql: Session) -> None:
-    """A static item of former times may have been paused; its last slot is kept, so that no slot becomes two jobs."""
+async def test_the_history_of_an_earlier_item_is_not_inherited(sql: Session) -> None:
+    """An earlier static item may have been paused. Only its last slot is kept, so that no slot becomes two jobs."""
     await sql.execute(
         "insert into asyncq.known_crontabs values ('a', '2020-01-01 00:00Z', '2021-01-01 00:00Z', null, now())"
     )
@@ -115,8 +115,8 @@ async def test_what_was_known_of_a_name_is_no_ones(sql: Session) -> None:
     assert row["known_since"].year > 2021
 
 
-async def test_a_worker_that_is_dead_bars_nothing(sql: Session) -> None:
-    """Its item is nobody's any more."""
+async def test_an_item_of_a_dead_worker_prevents_nothing(sql: Session) -> None:
+    """Nobody adds slots of its item any more."""
     await declare(sql, lease_s=0.0, a={"task": "t"})
     await sql.execute("update asyncq._workers set last_seen = last_seen - interval '1 s'")
     await sql.rows(ADD, "a", None)

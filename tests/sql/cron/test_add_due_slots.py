@@ -12,7 +12,7 @@ select ord, outcome from asyncq._add_due_slots(
 
 
 async def test_only_the_slots_at_the_positions_are_added_and_remembered(sql: Session) -> None:
-    """In the order of the call, each with its own columns; of an item with several the last one is remembered."""
+    """The rows have the call's order and their own columns. Of several slots of an item the last is remembered."""
     await sql.execute("""
         insert into asyncq.known_crontabs select name, '2020-01-01 00:00Z' from unnest('{a,b,c}'::text[]) as name""")
     rows = await sql.rows(ADD, [4, 3, 1], [at(2), at(1), at(1), at(3)])

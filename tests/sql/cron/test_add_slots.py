@@ -29,8 +29,8 @@ async def test_slots_that_were_added_before_are_left_out(sql: Session) -> None:
     assert [] == await add_slots(sql, ("a", 1), ("b", 3))
 
 
-async def test_a_job_has_all_that_its_item_says(sql: Session) -> None:
-    """Each column reaches its own job, also when the slots before it are left out."""
+async def test_a_job_has_all_fields_of_its_item(sql: Session) -> None:
+    """Each column is stored in its own job, even if earlier slots are left out."""
     await add_slots(sql, ("a", 1))
     await add_slots(
         sql,
@@ -61,8 +61,8 @@ async def test_a_bad_item_costs_the_others_nothing(sql: Session) -> None:
     assert "payload holds \\u0000, which PostgreSQL cannot store as text" == rows[1]["said"]
 
 
-async def test_a_bad_item_alone_says_so(sql: Session) -> None:
-    """In a row, not as an error that would end the scheduler."""
+async def test_a_bad_item_fails_alone(sql: Session) -> None:
+    """It gets a row of its own, not an error that would end the scheduler."""
     (row,) = await add_slots(sql, ("bad", 1), extras=['{"max_attempts": 0}'])
 
     assert (1, None, None, "GWBMA") == tuple(row)[:4]
@@ -70,7 +70,7 @@ async def test_a_bad_item_alone_says_so(sql: Session) -> None:
 
 
 async def test_items_that_share_a_job_key_change_one_job(sql: Session) -> None:
-    """As any two adds do; both slots are used up."""
+    """Any two adds with one key do so. Both slots are used up."""
     rows = await add_slots(sql, ("a", 1), ("b", 1), extras=['{"job_key": "k"}'] * 2)
 
     assert ["added", "updated"] == [row["outcome"] for row in rows]

@@ -1,4 +1,4 @@
-"""`_addable_slots`: what may still become a job, at this moment."""
+"""`_addable_slots`: the slots that may still become jobs now."""
 
 from tests.support.cron_items import add_item, declare, revision
 from tests.support.session import Session
@@ -15,21 +15,21 @@ async def open_minutes(sql: Session, *minutes: int, revision: int | None = None)
 
 
 async def test_slots_later_than_the_last_one_are_open(sql: Session) -> None:
-    """Each once, however often it is given."""
+    """A repeated slot counts once."""
     await sql.rows(KNOW.format(column="last_execution"), at(2))
 
     assert [3, 4] == await open_minutes(sql, 1, 3, 2, 4, 3)
 
 
 async def test_slots_before_the_end_of_a_pause_are_not_open(sql: Session) -> None:
-    """The slot at that very moment is."""
+    """The slot at that very moment is open."""
     await sql.rows(KNOW.format(column="not_before"), at(2))
 
     assert [2, 3] == await open_minutes(sql, 1, 2, 3)
 
 
 async def test_no_slot_of_a_paused_item_is_open(sql: Session) -> None:
-    """Whatever a worker has heard."""
+    """A worker may not have noticed the pause yet."""
     await sql.rows(KNOW.format(column="paused_at"), at(2))
 
     assert [] == await open_minutes(sql, 1, 3)
@@ -48,7 +48,7 @@ async def test_a_stored_item_is_open_under_its_revision_only(sql: Session) -> No
 
 
 async def test_a_stored_item_is_not_open_while_a_live_worker_has_one_of_its_name(sql: Session) -> None:
-    """That one is."""
+    """The worker's own item is."""
     await add_item(sql, "a")
     await sql.execute("update asyncq.known_crontabs set not_before = null")
     now = await revision(sql)

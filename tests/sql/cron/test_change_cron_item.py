@@ -7,7 +7,7 @@ from tests.support.session import Session
 
 
 async def test_members_are_changed_and_null_gives_the_default_back(sql: Session) -> None:
-    """The rest stays."""
+    """The other members stay."""
     await add_item(sql, queue="q", tz="Europe/Berlin", payload={"x": 1})
     row = await sql.row(
         """select changed.* from asyncq.change_cron_item('a', '{"expression": "@hourly", "tz": null}') as changed"""
@@ -21,8 +21,8 @@ async def test_members_are_changed_and_null_gives_the_default_back(sql: Session)
     )
 
 
-async def test_a_change_to_what_is_no_item_is_refused(sql: Session) -> None:
-    """By the same rules as a new one."""
+async def test_a_change_to_an_invalid_item_is_refused(sql: Session) -> None:
+    """The rules are those of a new item."""
     await add_item(sql)
     error = await sql.refusal("""select asyncq.change_cron_item('a', '{"expression": null}')""")
 
@@ -32,7 +32,7 @@ async def test_a_change_to_what_is_no_item_is_refused(sql: Session) -> None:
 CHANGE = "select asyncq._change_cron_item('a', $1::text::jsonb, null, $2)"
 
 
-async def test_a_change_begins_anew_but_keeps_the_history(sql: Session) -> None:
+async def test_a_change_begins_at_the_next_slot_but_keeps_the_history(sql: Session) -> None:
     """The new expression does not add slots of the past."""
     await add_item(sql)
     await sql.execute("""
@@ -58,7 +58,7 @@ async def test_a_change_that_changes_nothing_leaves_it_as_it_is(sql: Session) ->
 
 
 async def test_an_item_that_was_changed_meanwhile_is_left_alone(sql: Session) -> None:
-    """Whoever read it reads it again."""
+    """The caller has to read it again."""
     await add_item(sql)
     old = await revision(sql)
     await sql.rows(CHANGE, '{"tz": "Europe/Berlin"}', old)
@@ -67,8 +67,8 @@ async def test_an_item_that_was_changed_meanwhile_is_left_alone(sql: Session) ->
     assert "* * * * *" == await sql.value("select definition ->> 'expression' from asyncq._cron_items")
 
 
-async def test_what_workers_told_of_the_old_definition_is_forgotten(sql: Session) -> None:
-    """The problem was its own."""
+async def test_the_problem_and_the_job_of_the_old_definition_are_deleted(sql: Session) -> None:
+    """They do not apply to the new definition."""
     await add_item(sql)
     await sql.execute("""update asyncq._cron_items set problem = 'bad', job = '{"queue": "q"}'""")
     await sql.rows(CHANGE, '{"expression": "@daily"}', None)

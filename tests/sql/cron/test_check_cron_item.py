@@ -1,4 +1,4 @@
-"""`_check_cron_item`: what cannot be an item is refused, as far as SQL sees it."""
+"""`_check_cron_item`: invalid items are refused, as far as SQL can decide."""
 
 import json
 from typing import Any
@@ -17,19 +17,19 @@ GOOD = {"task": "t", "expression": "0 8 * * *"}
         {},
         {"expression": "  @daily "},
         {"expression": "*/5 H(1-5) 1,15 jan mon-fri", "dialect": "extended", "tz": "Europe/Berlin"},
-        {"expression": "99 * * * *"},  # a worker tells
+        {"expression": "99 * * * *"},  # a worker reports it
         {"payload": {"a": [1]}, "fill": 0, "overlap": "skip", "queue": "q", "max_attempts": 32767, "priority": -32768},
         {"fill": "3d12h", "flags": ["a"], "job_key": "k", "job_key_mode": "preserve_run_at", "overlap": "allow"},
     ],
     ids=str,
 )
-async def test_what_may_be_an_item_passes(sql: Session, members: dict[str, Any]) -> None:
-    """Workers judge the rest: they have the parser, and the task."""
+async def test_a_valid_item_passes(sql: Session, members: dict[str, Any]) -> None:
+    """Workers check the rest, since they have the parser and the task."""
     assert 1 == len(await sql.rows(CHECK, "a", json.dumps(GOOD | members)))
 
 
 @pytest.mark.parametrize("expression", ["0 8 * * *", "@daily"])
-async def test_an_expression_is_read_whatever_the_caller_has_set(sql: Session, expression: str) -> None:
+async def test_an_expression_is_read_with_any_settings_of_the_caller(sql: Session, expression: str) -> None:
     """Some roles and databases read a backslash in a plain literal as an escape."""
     await sql.execute("set local standard_conforming_strings = off; set local escape_string_warning = off")
 
@@ -66,8 +66,8 @@ async def test_an_expression_is_read_whatever_the_caller_has_set(sql: Session, e
     ],
     ids=str,
 )
-async def test_what_cannot_be_an_item_is_refused(sql: Session, members: dict[str, Any], field: str, said: str) -> None:
-    """With the member that is wrong, and what was expected."""
+async def test_an_invalid_item_is_refused(sql: Session, members: dict[str, Any], field: str, said: str) -> None:
+    """The error has the wrong member and the expected type."""
     error = await sql.refusal(CHECK, "a", json.dumps(GOOD | members))
 
     assert ("22023", field) == (error.sqlstate, error.column_name)
@@ -80,7 +80,7 @@ async def test_what_cannot_be_an_item_is_refused(sql: Session, members: dict[str
     ids=str,
 )
 async def test_the_limits_of_its_jobs_are_those_of_any_job(sql: Session, members: dict[str, Any], code: str) -> None:
-    """Else each slot would fail."""
+    """Otherwise each slot would fail."""
     assert code == (await sql.refusal(CHECK, "a", json.dumps(GOOD | members))).sqlstate
 
 

@@ -8,17 +8,17 @@ DEFINE = "select asyncq._cron_definition($1::text::jsonb, $2::text::jsonb)::text
 
 
 async def test_members_are_put_in_and_taken_out(sql: Session) -> None:
-    """Only at the top: a null in a payload is a value."""
+    """Only top-level members count: null in a payload is a value."""
     found = await sql.value(DEFINE, '{"a": 1, "b": 2, "c": null}', '{"a": null, "payload": {"x": null}}')
 
     assert {"b": 2, "payload": {"x": None}} == json.loads(found)
 
 
 async def test_no_changes_are_none(sql: Session) -> None:
-    """Nor is a definition without members null."""
+    """A definition without members is not null either."""
     assert ["{}", "{}"] == [await sql.value(DEFINE, "{}", None), await sql.value(DEFINE, '{"a": null}', "{}")]
 
 
 async def test_changes_are_an_object(sql: Session) -> None:
-    """A mistake that is reported."""
+    """Other values are reported as a mistake."""
     assert "options must be an object, got array" == str(await sql.refusal(DEFINE, "{}", "[]"))

@@ -1,4 +1,4 @@
-"""`_cron_status`: who has an item, and what is known of it."""
+"""`_cron_status`: the source of an item, and its status."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ async def status(sql: Session, *items: str) -> list[tuple[Any, ...]]:
 
 
 async def test_items_of_all_kinds_are_listed(sql: Session) -> None:
-    """Stored, of a live worker, and of one that is gone; in the order of their names."""
+    """They are stored, of a live worker, or of a former one, ordered by name."""
     await add_item(sql, "b")
     await declare(sql, lease_s=0.0, d={"task": "t"})
     await sql.execute("update asyncq._workers set last_seen = last_seen - interval '1 s'")
@@ -32,8 +32,8 @@ async def test_items_of_all_kinds_are_listed(sql: Session) -> None:
     assert "{}" == await sql.value("select options::text from asyncq._cron_status('{a}')")
 
 
-async def test_a_stored_item_that_a_worker_has_too_waits_and_says_so(sql: Session) -> None:
-    """An item runs as the workers have it; of several workers the newest one decides."""
+async def test_a_stored_item_that_a_worker_has_too_is_listed_as_shadowed(sql: Session) -> None:
+    """An item runs as its workers declare it; of several workers the newest one decides."""
     await add_item(sql, "a")
     first = await declare(sql, a={"task": "x"})
     second = await declare(sql, a={"task": "y"})
@@ -60,8 +60,8 @@ async def test_a_paused_item_has_no_next_run(sql: Session) -> None:
     assert (True, None) == (told, await sql.value("select next_run from asyncq._cron_status()"))
 
 
-async def test_options_are_what_is_said_beyond_the_columns(sql: Session) -> None:
-    """Nothing is listed twice."""
+async def test_options_are_the_fields_without_a_column(sql: Session) -> None:
+    """No field is listed twice."""
     await add_item(sql, "a", tz="Europe/Berlin", overlap="skip", queue="q", fill=60, payload={"x": 1})
     row = await sql.row("select options::text, overlap, tz, payload::text from asyncq._cron_status()")
 

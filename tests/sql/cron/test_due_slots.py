@@ -5,7 +5,7 @@ from tests.support.slots import add_slots, at, due, last
 
 
 async def test_a_slot_is_due_until_it_was_added(sql: Session) -> None:
-    """Of all workers with the same crontab, one adds the job."""
+    """One of all workers with the same crontab adds the job."""
     assert [("a", 1)] == await due(sql, ("a", 1))
     await add_slots(sql, ("a", 1))
 
@@ -19,20 +19,20 @@ async def test_of_several_slots_all_later_ones_are_due(sql: Session) -> None:
     assert [("a", 4), ("b", 1), ("a", 3)] == await due(sql, ("a", 4), ("a", 1), ("b", 1), ("a", 2), ("a", 3))
 
 
-async def test_a_clock_that_goes_back_finds_nothing_due(sql: Session) -> None:
-    """Neither the minutes that come a second time nor any before them."""
+async def test_a_clock_that_goes_back_makes_nothing_due(sql: Session) -> None:
+    """Neither repeated minutes nor earlier ones are due."""
     await add_slots(sql, ("a", 30))
 
     assert [] == await due(sql, ("a", 29), ("a", 1))
 
 
 async def test_the_same_slot_twice_in_one_call_is_due_once(sql: Session) -> None:
-    """Whoever calls it so has made a mistake, which must not double a job."""
+    """A faulty call must not double a job."""
     assert [("a", 1)] == await due(sql, ("a", 1), ("a", 1))
 
 
 async def test_an_item_that_was_registered_keeps_the_time_since_when_it_is_known(sql: Session) -> None:
-    """One that was not is known since its first slot; a look alone adds nothing."""
+    """An unregistered item is known since its first slot. A check alone adds nothing."""
     await sql.execute("insert into asyncq.known_crontabs values ('a', '2020-01-01 00:00Z')")
     await due(sql, ("a", 1), ("b", 2), ("b", 1))
 
@@ -47,8 +47,8 @@ async def test_no_slots_are_none_that_is_due(sql: Session) -> None:
     assert [] == await due(sql)
 
 
-async def test_what_is_not_due_is_not_locked(own: Session) -> None:
-    """Most workers come when another one is done: they must not write, nor wait for the next."""
+async def test_an_item_that_is_not_due_is_not_locked(own: Session) -> None:
+    """Most workers arrive after another one has added the slot: they must neither write nor wait."""
     await own.execute("insert into asyncq.known_crontabs values ('a', '2020-01-01 00:00Z', '2026-01-01 00:00Z')")
     await due(own, ("a", 1))
 

@@ -5,7 +5,7 @@ from tests.support.session import Session
 
 
 async def test_all_items_are_listed(sql: Session) -> None:
-    """Any tool that speaks SQL can show them."""
+    """Any tool that uses SQL can show them."""
     await add_item(sql, "b")
     await declare(sql, a={"task": "t"})
 

@@ -1,4 +1,4 @@
-"""`_lock_cron_item`: nobody adds a slot of an item that is held."""
+"""`_lock_cron_item`: no slot of a locked item is added."""
 
 from tests.support.cron_items import add_item, declare
 from tests.support.session import Session
@@ -24,8 +24,8 @@ async def test_an_item_that_only_a_worker_declares_becomes_known(sql: Session) -
     assert ["a"] == await sql.values("select identifier from asyncq.known_crontabs")
 
 
-async def test_an_item_that_is_not_there_is_told(sql: Session) -> None:
-    """And null is none."""
+async def test_a_missing_item_is_an_error(sql: Session) -> None:
+    """Null is no item either."""
     errors = [await sql.refusal(HOLD, name) for name in ("a", None)]
 
     assert [("GWBCN", "there is no recurring item 'a'"), ("GWBCN", "there is no recurring item 'null'")] == [

@@ -1,4 +1,4 @@
-"""`_lock_crontabs`: items are locked in one order; who is busy for long is passed by."""
+"""`_lock_crontabs`: items are locked in one order; an item that is locked for long is skipped."""
 
 from tests.support.session import Session
 from tests.support.slots import at
@@ -14,10 +14,10 @@ async def test_items_of_a_crontab_become_known_since_their_first_slot(sql: Sessi
     ]
 
 
-async def test_an_item_that_somebody_holds_for_long_is_told_and_the_others_are_held(
+async def test_an_item_that_is_locked_for_long_is_reported_and_the_others_are_locked(
     dsn: str, schema: str, own: Session
 ) -> None:
-    """A transaction in which it was paused, and which stays open."""
+    """A transaction that paused it may stay open."""
     from tests.support.session import session
 
     await own.execute("insert into asyncq.known_crontabs select name, now() from unnest('{a,b,c}'::text[]) as name")

@@ -7,7 +7,7 @@ PAUSE = "select (asyncq.pause_cron_item('a')).paused_at"
 
 
 async def test_a_paused_item_is_paused_since_the_first_time(sql: Session) -> None:
-    """To pause it once more changes nothing."""
+    """A second pause changes nothing."""
     await add_item(sql, "a")
     first, second = await sql.value(PAUSE), await sql.value(PAUSE)
 
@@ -16,12 +16,12 @@ async def test_a_paused_item_is_paused_since_the_first_time(sql: Session) -> Non
 
 
 async def test_an_item_of_a_crontab_can_be_paused(sql: Session) -> None:
-    """Before its worker has added the first slot, too."""
+    """Its worker may not have added a slot yet."""
     await declare(sql, a={"task": "t"})
 
     assert await sql.value(PAUSE) is not None
 
 
-async def test_an_item_that_is_not_there_cannot_be_paused(sql: Session) -> None:
-    """A typo would otherwise be found when the item runs."""
+async def test_a_missing_item_cannot_be_paused(sql: Session) -> None:
+    """A typo would otherwise be noticed when the item runs."""
     assert "GWBCN" == (await sql.refusal(PAUSE)).sqlstate

@@ -6,14 +6,14 @@ REGISTER = "select identifier, known_since, last_execution from asyncq._register
 
 
 async def test_a_new_item_is_known_since_now(sql: Session) -> None:
-    """So it has missed nothing; an item that is listed twice is one."""
+    """It has no missed slots. An item that is listed twice counts once."""
     (row,) = await sql.rows(REGISTER, ["a", "a"])
 
     assert ("a", await sql.value("select asyncq.now()"), None) == tuple(row)
 
 
-async def test_what_is_known_of_an_item_stays(sql: Session) -> None:
-    """Since when, and the last slot: from there on missed ones are made up for."""
+async def test_the_history_of_an_item_stays(sql: Session) -> None:
+    """The first registration and the last slot are kept: slots since then are missed ones."""
     await sql.execute("insert into asyncq.known_crontabs values ('b', '2020-01-01 00:00Z', '2021-01-01 00:00Z')")
 
     rows = await sql.rows(REGISTER, ["b", "a"])
@@ -22,7 +22,7 @@ async def test_what_is_known_of_an_item_stays(sql: Session) -> None:
     assert 2020 == rows[1]["known_since"].year
 
 
-async def test_items_that_were_not_asked_for_are_not_told(sql: Session) -> None:
+async def test_only_the_given_items_are_returned(sql: Session) -> None:
     """Other workers may have other crontabs."""
     await sql.rows(REGISTER, ["other"])
 
@@ -31,7 +31,7 @@ async def test_items_that_were_not_asked_for_are_not_told(sql: Session) -> None:
 
 
 async def test_a_stored_item_that_was_removed_does_not_become_known_again(sql: Session) -> None:
-    """A worker that read it before would leave a name of no item behind."""
+    """A worker that read it before would leave the name of a missing item behind."""
     await sql.execute("insert into asyncq.known_crontabs values ('b', '2020-01-01 00:00Z')")
     rows = await sql.rows("select identifier from asyncq._register_crontabs('{a}', '{b,c}')")
 

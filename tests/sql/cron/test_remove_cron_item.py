@@ -1,4 +1,4 @@
-"""`remove_cron_item`: the item goes, its jobs stay."""
+"""`remove_cron_item`: the item is deleted, its jobs stay."""
 
 from tests.support.cron_items import add_item, declare
 from tests.support.jobs import add
@@ -40,14 +40,14 @@ async def test_a_stored_item_behind_one_of_a_worker_is_removed_alone(sql: Sessio
     assert ["a"] == await sql.value(LEFT)
 
 
-async def test_what_is_left_of_an_item_of_no_worker_is_forgotten(sql: Session) -> None:
-    """Else the list would grow for ever."""
+async def test_the_history_of_an_item_of_no_worker_is_deleted(sql: Session) -> None:
+    """Otherwise the list would grow for ever."""
     await sql.execute("insert into asyncq.known_crontabs values ('a', now())")
     await sql.rows(REMOVE)
 
     assert [] == await sql.value(LEFT)
 
 
-async def test_an_item_that_is_not_there_cannot_be_removed(sql: Session) -> None:
-    """It says so."""
+async def test_a_missing_item_cannot_be_removed(sql: Session) -> None:
+    """The error names it."""
     assert "GWBCN" == (await sql.refusal(REMOVE)).sqlstate

@@ -1,4 +1,4 @@
-"""`_report_cron`: what workers make of items is shown, unless the item is another one by now."""
+"""`_report_cron`: the workers' reports on items are stored, unless the item has changed since."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from asyncq.known_crontabs as known left join asyncq._cron_items as stored using
 
 
 async def tell(sql: Session, *items: tuple[str, int | None, datetime | None, str | None, str | None]) -> None:
-    """Tell of items: name, revision, next run, problem, job."""
+    """Report items: name, revision, next run, problem, job."""
     await sql.run("report_cron", *([item[part] for item in items] for part in range(5)))
 
 
@@ -22,8 +22,8 @@ async def shown(sql: Session) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await sql.rows(SHOWN)]
 
 
-async def test_next_runs_problems_and_jobs_are_told(sql: Session) -> None:
-    """Of static items only the first."""
+async def test_next_runs_problems_and_jobs_are_stored(sql: Session) -> None:
+    """For static items only the next run is stored."""
     await add_item(sql, "a")
     await add_item(sql, "b")
     await sql.execute("insert into asyncq.known_crontabs values ('c', now())")
@@ -38,16 +38,16 @@ async def test_next_runs_problems_and_jobs_are_told(sql: Session) -> None:
     assert expected == await shown(sql)
 
 
-async def test_what_is_told_of_another_revision_is_not_heeded(sql: Session) -> None:
-    """It was changed while the worker thought about it."""
+async def test_a_report_on_another_revision_is_ignored(sql: Session) -> None:
+    """The item was changed while the worker computed it."""
     await add_item(sql, "a")
     await tell(sql, ("a", await revision(sql) + 1, at(1), "bad", "{}"))
 
     assert [("a", None, None, None)] == await shown(sql)
 
 
-async def test_what_is_told_again_is_not_written_again(own: Session) -> None:
-    """Each worker tells at its start."""
+async def test_an_unchanged_report_is_not_written_again(own: Session) -> None:
+    """Each worker reports at its start."""
     await add_item(own, "a")
     told = ("a", await revision(own), at(1), None, "{}")
     await tell(own, told)
@@ -57,8 +57,8 @@ async def test_what_is_told_again_is_not_written_again(own: Session) -> None:
     assert before == await own.values("select xmin::text from asyncq._cron_items")
 
 
-async def test_an_item_that_somebody_holds_is_left_out(own: Session, dsn: str, schema: str) -> None:
-    """A hint waits for nobody."""
+async def test_an_item_that_is_locked_is_left_out(own: Session, dsn: str, schema: str) -> None:
+    """A report is only informative, and waits for nobody."""
     await add_item(own, "a")
     await add_item(own, "b")
     told = [(name, await revision(own, name), at(1), None, None) for name in ("a", "b")]

@@ -6,8 +6,8 @@ from tests.support.session import Session
 RESUME = "select (asyncq.resume_cron_item('a')).paused_at"
 
 
-async def test_slots_before_the_end_of_the_pause_are_done_with(sql: Session) -> None:
-    """By the clock at that instant, not at the start of the transaction."""
+async def test_slots_before_the_end_of_the_pause_are_not_added(sql: Session) -> None:
+    """The current time counts, not the start of the transaction."""
     await add_item(sql, "a")
     paused_at = await sql.value("select (asyncq.pause_cron_item('a')).paused_at")
 
@@ -16,7 +16,7 @@ async def test_slots_before_the_end_of_the_pause_are_done_with(sql: Session) -> 
 
 
 async def test_an_item_that_is_not_paused_stays_as_it_is(sql: Session) -> None:
-    """Else a script that resumes each time would cost it its missed slots."""
+    """Otherwise a script that always resumes would delete missed slots."""
     await add_item(sql, "a")
     before = await known(sql)
     await sql.rows(RESUME)
@@ -24,6 +24,6 @@ async def test_an_item_that_is_not_paused_stays_as_it_is(sql: Session) -> None:
     assert before == await known(sql)
 
 
-async def test_an_item_that_is_not_there_cannot_be_resumed(sql: Session) -> None:
-    """It says so."""
+async def test_a_missing_item_cannot_be_resumed(sql: Session) -> None:
+    """The error names it."""
     assert "GWBCN" == (await sql.refusal(RESUME)).sqlstate

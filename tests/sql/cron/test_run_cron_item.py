@@ -8,8 +8,8 @@ from tests.support.session import Session
 RUN = "select ran.* from asyncq.run_cron_item('a') as ran"
 
 
-async def test_the_job_comes_back(sql: Session) -> None:
-    """As from `add_job`; no slot is used up."""
+async def test_the_job_is_returned(sql: Session) -> None:
+    """The row is that of `add_job`. No slot is used up."""
     await add_item(sql, "a", queue="q")
     row = await sql.row(RUN)
 
@@ -17,15 +17,15 @@ async def test_the_job_comes_back(sql: Session) -> None:
     assert None is await sql.value("select last_execution from asyncq.known_crontabs")
 
 
-async def test_with_skip_the_job_that_is_there_comes_back(sql: Session) -> None:
-    """One call or two: the same job."""
+async def test_with_skip_the_existing_job_is_returned(sql: Session) -> None:
+    """It is the same job after one call or two."""
     await add_item(sql, "a", overlap="skip")
 
     assert (await sql.row(RUN))["id"] == (await sql.row(RUN))["id"]
 
 
 async def test_a_policy_that_rejects_is_an_error_with_the_other_job(sql: Session) -> None:
-    """As in `add_job`."""
+    """`add_job` raises the same error."""
     await declare(sql, a={"task": "t", "job": {"options": {"unique": {"on_conflict": "reject"}}}})
     first = (await sql.row(RUN))["id"]
     error = await sql.refusal(RUN)
@@ -33,8 +33,8 @@ async def test_a_policy_that_rejects_is_an_error_with_the_other_job(sql: Session
     assert ("GWBDJ", {"id": first, "state": "available"}) == (error.sqlstate, json.loads(error.detail or ""))
 
 
-async def test_an_item_that_is_not_there_cannot_be_run(sql: Session) -> None:
-    """Nor one of whose worker only the name is left."""
+async def test_a_missing_item_cannot_be_run(sql: Session) -> None:
+    """A name that a former worker left behind is no item either."""
     nobody = await sql.refusal(RUN)
     await sql.execute("insert into asyncq.known_crontabs values ('a', now())")
     gone = await sql.refusal(RUN)
@@ -48,8 +48,8 @@ select jobs.*, job.payload::text as payload
 from asyncq.jobs join asyncq._jobs as job using (id) order by id desc limit 1"""
 
 
-async def test_a_stored_item_is_run_as_it_says(sql: Session) -> None:
-    """Each option, and the mark last; one in the payload does not count."""
+async def test_a_stored_item_is_run_as_defined(sql: Session) -> None:
+    """All options apply, and the mark is last. A mark in the payload does not count."""
     payload = {"b": 1.50, "_cron": 1, "a": "é"}
     await add_item(
         sql,
@@ -77,8 +77,8 @@ async def test_a_stored_item_is_run_as_it_says(sql: Session) -> None:
     assert ("Z", 24, False) == (stored["_cron"]["ts"][-1], len(stored["_cron"]["ts"]), stored["_cron"]["backfilled"])
 
 
-async def test_what_a_worker_told_of_its_job_goes_before(sql: Session) -> None:
-    """It is the definition with the defaults of the task."""
+async def test_the_job_that_a_worker_reported_has_priority(sql: Session) -> None:
+    """It has the defaults of the task as well."""
     await add_item(sql, queue="q")
     await sql.execute("""update asyncq._cron_items set job = '{"queue": "q", "max_attempts": 9, "flags": ["f"]}'""")
     await sql.rows(RUN_ITEM)
@@ -87,8 +87,8 @@ async def test_what_a_worker_told_of_its_job_goes_before(sql: Session) -> None:
     assert ("q", 9, {"f": True}) == (row["queue_name"], row["max_attempts"], json.loads(row["flags"]))
 
 
-async def test_an_item_of_a_live_worker_goes_before_a_stored_one(sql: Session) -> None:
-    """As at its slots; of several workers, the one that started last."""
+async def test_an_item_of_a_live_worker_has_priority_over_a_stored_one(sql: Session) -> None:
+    """Slots do the same. Of several workers, the one that started last decides."""
     await add_item(sql, payload={"stored": 1})
     await declare(sql, a={"task": "old"})
     await declare(sql, a={"task": "new", "payload": {"x": 1}})

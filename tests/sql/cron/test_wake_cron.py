@@ -1,10 +1,10 @@
-"""`_wake_cron`: workers hear of changed items at the commit, on a channel of its own."""
+"""`_wake_cron`: workers are notified of changed items at commit, on a separate channel."""
 
 from tests.support.cron_items import add_item
 from tests.support.session import Session, session
 
 
-async def test_changes_of_items_are_told_at_the_commit(own: Session, dsn: str, schema: str) -> None:
+async def test_changes_of_items_notify_at_commit(own: Session, dsn: str, schema: str) -> None:
     """Each kind of change notifies; a pause need not, since no slot of a paused item is added."""
     heard: list[str] = []
     async with session(dsn, schema) as listener:

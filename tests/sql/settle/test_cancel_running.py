@@ -4,7 +4,7 @@ from tests.support.session import Session
 
 
 async def test_a_running_job_is_cancelled_and_frees_its_key(sql: Session) -> None:
-    """The handler still runs, so the row stays; but for everybody else the job has ended."""
+    """The handler still runs, so the row stays. For all other callers the job has ended."""
     await sql.execute("""
         select asyncq.add_job('t', job_key := 'k');
         update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 9, rerun = '{}';
@@ -26,7 +26,7 @@ async def test_a_waiting_job_is_not_touched(sql: Session) -> None:
 
 
 async def test_a_second_cancel_keeps_the_first_instant(sql: Session) -> None:
-    """It tells the worker once more, and nothing else."""
+    """It only notifies the worker once more."""
     await sql.execute("""
         select asyncq.add_job('t');
         update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 9;

@@ -19,8 +19,8 @@ async def complete(sql: Session, claim: Any, *, worker: int = WORKER) -> str:
     return row["ending"]
 
 
-async def test_a_completed_job_is_gone_and_its_queue_free(sql: Session) -> None:
-    """As by the batch; and only this one."""
+async def test_a_completed_job_is_deleted_and_its_queue_free(sql: Session) -> None:
+    """A batch settlement does the same. Other jobs are not affected."""
     first, second = await add(sql, queue="q"), await add(sql, queue="r")
     claims = {claim["id"]: claim for claim in await fetch(sql)}
 
@@ -37,8 +37,8 @@ async def test_it_is_kept_if_that_was_asked_for(sql: Session) -> None:
     assert ("completed", [(job, "completed")]) == (await complete(sql, claim), await ended(sql))
 
 
-async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
-    """This run is kept, and another one comes."""
+async def test_a_job_that_was_rerun_runs_again(sql: Session) -> None:
+    """The transaction's work is committed, and another run follows."""
     job = await add(sql, queue="q")
     (claim,) = await fetch(sql)
     await sql.rows(ASK_AGAIN, job)
@@ -47,8 +47,8 @@ async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
     assert ([], [job]) == (await locked_queues(sql), await fetched(sql, token=2))
 
 
-async def test_a_cancelled_job_is_left_as_it_is(claiming: Session) -> None:
-    """The caller of the cancellation was answered that it is cancelled: the work of the run has to be rolled back."""
+async def test_a_cancelled_job_is_not_completed(claiming: Session) -> None:
+    """The cancellation was confirmed, so the work of the run has to be rolled back."""
     job = await add(claiming, queue="q")
     (claim,) = await fetch(claiming)
     await claiming.rows(CANCEL, job)
@@ -60,7 +60,7 @@ async def test_a_cancelled_job_is_left_as_it_is(claiming: Session) -> None:
 
 @pytest.mark.parametrize("in_savepoint", [False, True])
 async def test_a_job_that_is_cancelled_by_the_transaction_itself_ends_so(sql: Session, *, in_savepoint: bool) -> None:
-    """Nobody else knows of that mark: rolled back with the rest, the job would run again for ever."""
+    """Other sessions do not see that mark. Rolled back with the rest, the job would run again for ever."""
     job = await add(sql, queue="q")
     await keep(sql, job)
     (claim,) = await fetch(sql)
@@ -75,8 +75,8 @@ async def test_a_job_that_is_cancelled_by_the_transaction_itself_ends_so(sql: Se
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch"])
-async def test_nobody_completes_the_claim_of_another(sql: Session, stranger: str) -> None:
-    """The fence is that of the batch."""
+async def test_a_claim_of_another_worker_is_not_completed(sql: Session, stranger: str) -> None:
+    """Worker and token are compared as for the batch."""
     job = await add(sql)
     (claim,) = await fetch(sql)
     if stranger == "another worker":
@@ -107,11 +107,11 @@ async def test_workers_are_woken_for_the_next_of_its_queue_when_it_commits(claim
     async with claiming.connection.transaction():
         await complete(claiming, claim)
 
-    assert 1 == len(await ear.heard())
+    assert 1 == len(await ear.received())
 
 
-async def test_it_waits_for_who_holds_the_row_and_sees_what_that_one_did(dsn: str, claiming: Session) -> None:
-    """A batch would skip it; here the work is done, and another look costs nothing."""
+async def test_it_waits_for_the_lock_of_the_row_and_sees_the_change(dsn: str, claiming: Session) -> None:
+    """A batch would skip it. Here the work is done, and another check is cheap."""
     job = await add(claiming)
     (claim,) = await fetch(claiming)
     endings: list[str] = []

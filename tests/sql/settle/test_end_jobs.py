@@ -1,4 +1,4 @@
-"""`_end_jobs`: rows go, and what something asked to keep is kept as an ended row."""
+"""`_end_jobs`: rows are deleted, and jobs that are to be kept become rows of ended jobs."""
 
 import pytest
 
@@ -15,8 +15,10 @@ KEEPING = [
 
 
 @pytest.mark.parametrize(("keep_until", "keep_states", "kept"), KEEPING)
-async def test_what_is_kept(sql: Session, keep_until: str | None, keep_states: str | None, kept: bool) -> None:
-    """Only what is asked for: a row for each job that ends well would cost as much as the job."""
+async def test_a_job_is_kept_only_if_requested(
+    sql: Session, keep_until: str | None, keep_states: str | None, kept: bool
+) -> None:
+    """A row for each completed job would cost as much as the job."""
     until = {None: "null", "infinity": "'infinity'"}.get(keep_until, keep_until)
     states = "null" if keep_states is None else f"'{keep_states}'"
     await sql.execute(f"""
@@ -30,7 +32,7 @@ async def test_what_is_kept(sql: Session, keep_until: str | None, keep_states: s
 
 
 async def test_others_are_left_alone(sql: Session) -> None:
-    """It gets ids, and touches nothing else."""
+    """It gets ids, and changes no other job."""
     first = await sql.value("select (asyncq.add_job('t')).id")
     other = await sql.value("select (asyncq.add_job('t')).id")
     await sql.execute(f"select asyncq._end_jobs(array[{first}], 'cancelled')")
@@ -39,7 +41,7 @@ async def test_others_are_left_alone(sql: Session) -> None:
 
 
 async def test_an_id_that_an_ended_job_has_keeps_no_other_job_from_ending(sql: Session) -> None:
-    """As on a server to which the tables were brought without their sequences."""
+    """A restored server without its sequences repeats ids."""
     keep = """
         update asyncq._jobs
         set keep_until = now() + interval '1 h', keep_states = '{completed}', unique_key = sha256($1)"""

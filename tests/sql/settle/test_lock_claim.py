@@ -1,4 +1,4 @@
-"""`lock_claim`: the first statement of a transaction that settles its job; nobody else can end the claim."""
+"""`lock_claim`: the first statement of a transaction that settles its job; others cannot end the claim."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ async def hold(sql: Session, claim: Any, *, worker: int = WORKER) -> asyncpg.Rec
     return row
 
 
-async def test_it_tells_the_number_of_the_transaction_and_its_process(sql: Session) -> None:
-    """By these the server is asked later what became of it, and it can be ended."""
+async def test_it_returns_the_number_of_the_transaction_and_its_process(sql: Session) -> None:
+    """Later calls use them to ask for the outcome, or to end the transaction."""
     await add(sql)
     (claim,) = await fetch(sql)
     row = await hold(sql, claim)
@@ -29,8 +29,8 @@ async def test_it_tells_the_number_of_the_transaction_and_its_process(sql: Sessi
 
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch", "a cancelled job", "a job that is gone"])
-async def test_a_claim_that_is_gone_does_not_stand(sql: Session, stranger: str) -> None:
-    """Its handler is not to be called."""
+async def test_a_lost_claim_is_not_locked(sql: Session, stranger: str) -> None:
+    """Its handler must not be called."""
     job = await add(sql)
     (claim,) = await fetch(sql)
     worker = WORKER
@@ -48,8 +48,8 @@ async def test_a_claim_that_is_gone_does_not_stand(sql: Session, stranger: str) 
     ]
 
 
-async def test_a_claim_in_a_batch_is_told_and_not_held(sql: Session) -> None:
-    """The batch holds the claims of other jobs too; one that has ended is in no batch any more."""
+async def test_a_claim_in_a_batch_is_reported_and_not_locked(sql: Session) -> None:
+    """A lock of the batch would hold the claims of other jobs too. Ended claims are in no batch."""
     await add(sql)
     await add(sql)
     first, second = await fetch(sql, form="batched")
@@ -59,8 +59,8 @@ async def test_a_claim_in_a_batch_is_told_and_not_held(sql: Session) -> None:
     assert [] == await sql.values("select id from asyncq._jobs")
 
 
-async def test_who_would_end_a_held_claim_skips_it(dsn: str, claiming: Session) -> None:
-    """Settle, return and rescue: it belongs to a transaction that lives."""
+async def test_statements_that_end_claims_skip_a_locked_claim(dsn: str, claiming: Session) -> None:
+    """Settlements, returns and rescues skip it, since a live transaction uses it."""
     held, free = await add(claiming), await add(claiming)
     claims = await fetch(claiming)
     async with session(dsn, claiming.schema) as handler, handler.connection.transaction():
@@ -74,8 +74,8 @@ async def test_who_would_end_a_held_claim_skips_it(dsn: str, claiming: Session) 
     assert [held] == await claiming.values("select job_id from asyncq._rescue_jobs(true)")
 
 
-async def test_who_changes_a_held_job_does_not_wait(dsn: str, claiming: Session) -> None:
-    """An add of its key, and its cancelling: a user's call is not to wait for a handler."""
+async def test_changes_of_a_locked_job_do_not_wait(dsn: str, claiming: Session) -> None:
+    """A user's add with its key, or a cancellation, must not wait for a handler."""
     await claiming.rows("select from asyncq.add_job('t', job_key := 'k')")
     (claim,) = await fetch(claiming)
     async with session(dsn, claiming.schema) as handler, handler.connection.transaction():
@@ -87,10 +87,10 @@ async def test_who_changes_a_held_job_does_not_wait(dsn: str, claiming: Session)
     assert [(claim["id"], None, True), (claim["id"] + 1, "k", False)] == [tuple(row) for row in marked]
 
 
-async def test_the_server_looks_whether_the_client_is_there(sql: Session) -> None:
-    """A machine that lost its power leaves its transactions open, for two hours by the defaults of most systems.
+async def test_the_server_checks_whether_the_client_is_alive(sql: Session) -> None:
+    """After a power cut of the client, transactions stay open for two hours by most systems' defaults.
 
-    Over a unix socket, as here, the server takes the setting and shows 0: what is asked is that nothing is refused.
+    Over a unix socket, as here, the server accepts the setting and shows 0. So the test checks that nothing is refused.
     """
     await add(sql)
     (claim,) = await fetch(sql)

@@ -1,4 +1,4 @@
-"""Random lives of marked jobs: whatever happens to their claims, no mark is forgotten, and no job or queue is stuck."""
+"""Random lives of marked jobs: no mark is lost, and no job or queue is stuck, whatever ends the claims."""
 
 import random
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Life:
 
     Attributes:
         claim: The claim, if it runs.
-        worker: Whose it is.
-        mark: What was said of it since it runs: "", "cancelled" or "again".
+        worker: The worker that has the claim.
+        mark: The mark that it got while it runs: "", "cancelled" or "again".
         kept: Whether it is to be kept once it has ended.
         attempts: How often it has failed.
-        payload: What it was asked for last.
+        payload: The payload of the last request.
         end: How it has ended, if it has.
     """
 
@@ -126,7 +126,7 @@ class World:
                 life.let_go()
 
     async def lose_the_workers(self) -> None:
-        """None of them has a row: all are dead, and no record shows which jobs had begun."""
+        """Delete the rows of all workers: all are dead, and no record shows which jobs had started."""
         await self._sql.rows("select from asyncq._rescue_jobs(true)")
         for job in self._running():
             self.lives[job].let_go()
@@ -150,13 +150,13 @@ class World:
 
 
 def marks(life: Life) -> tuple[bool, bool]:
-    """Whether the row says that it was cancelled, and that it was asked for again."""
+    """Whether the row has the mark of a cancellation, and of a rerun."""
     return life.mark == "cancelled", life.mark == "again"
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_no_mark_is_forgotten_and_nothing_is_stuck(sql: Session, seed: int) -> None:
-    """Settled, returned or rescued, in any order: each end of a claim goes by another statement."""
+async def test_no_mark_is_lost_and_nothing_is_stuck(sql: Session, seed: int) -> None:
+    """They are settled, returned or rescued in any order, each by another statement."""
     chance = random.Random(seed)
     world = World(sql, chance)
     steps = [world.add, world.fetch, world.fetch, world.cancel, world.ask_again, world.settle, world.settle]

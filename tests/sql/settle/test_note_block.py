@@ -1,4 +1,4 @@
-"""`note_block`: what blocks a worker's event loop is noted in its job, while the worker holds it."""
+"""`note_block`: a block of the event loop is recorded in the job that caused it, while the worker has its claim."""
 
 import pytest
 
@@ -14,7 +14,7 @@ async def errors(sql: Session) -> list[str | None]:
 
 
 async def test_a_note_is_written_into_the_job_that_is_held(sql: Session) -> None:
-    """And into no other one."""
+    """No other job gets it."""
     job, _ = [await add(sql) for _ in range(2)]
     await fetch(sql, 2, worker=3, token=9)
     rows = await sql.run("note_block", 3, job, 9, NOTE)
@@ -23,7 +23,7 @@ async def test_a_note_is_written_into_the_job_that_is_held(sql: Session) -> None
 
 
 @pytest.mark.parametrize(("worker", "token"), [(4, 9), (3, 8)], ids=["another worker", "another run"])
-async def test_a_job_that_is_not_held_any_more_is_left_alone(sql: Session, worker: int, token: int) -> None:
+async def test_a_job_that_is_not_claimed_any_more_is_left_alone(sql: Session, worker: int, token: int) -> None:
     """It may run elsewhere by now."""
     job = await add(sql)
     await fetch(sql, worker=3, token=9)
@@ -32,7 +32,7 @@ async def test_a_job_that_is_not_held_any_more_is_left_alone(sql: Session, worke
 
 
 @pytest.mark.parametrize("strength", ["update", "key share"])
-async def test_a_row_that_somebody_else_holds_is_left_alone(own: Session, dsn: str, schema: str, strength: str) -> None:
+async def test_a_row_that_is_locked_is_left_alone(own: Session, dsn: str, schema: str, strength: str) -> None:
     """The heartbeat's connection has more to do; and a job's transaction could not settle a row that has changed."""
     job = await add(own)
     await fetch(own, worker=3, token=9)

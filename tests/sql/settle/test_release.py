@@ -29,13 +29,13 @@ async def release(
 
 
 async def values(sql: Session, job: int) -> tuple[Any, ...]:
-    """What a release may change of a job; the wait in seconds."""
+    """The columns that a release may change; the wait in seconds."""
     (row,) = await sql.rows(f"select {COLUMNS} from asyncq._jobs where id = $1", job)
     return tuple(row["wait"].total_seconds() if name == "wait" else value for name, value in row.items())
 
 
 async def test_each_claim_ends_in_its_own_way(sql: Session) -> None:
-    """In one call, with places of ids that are skipped."""
+    """They are in one call, with skipped positions."""
     cancelled, again, done, kept, failed = [await add(sql) for _ in range(5)]
     await keep(sql, kept)
     await fetch(sql)
@@ -60,7 +60,7 @@ async def test_each_claim_ends_in_its_own_way(sql: Session) -> None:
 
 
 async def test_a_missing_array_or_element_leaves_its_column_as_it_is(sql: Session) -> None:
-    """So that a rescue need not know what an earlier failure has written."""
+    """A rescue then need not know the values of an earlier failure."""
     first, second = await add(sql), await add(sql)
     await fetch(sql)
     await sql.execute("update asyncq._jobs set attempts = 2, last_error = 'earlier', interruptions = 3")
@@ -133,8 +133,8 @@ async def test_a_queue_that_another_worker_holds_stays_locked(sql: Session) -> N
     assert ["q"] == await locked_queues(sql)
 
 
-async def test_a_job_that_was_asked_for_again_and_then_cancelled_is_cancelled(sql: Session) -> None:
-    """The cancel came last; should the rerun have stayed, the cancel still wins."""
+async def test_a_job_that_was_rerun_and_then_cancelled_is_cancelled(sql: Session) -> None:
+    """The cancellation was last. It also wins over a remaining rerun."""
     job = await add(sql)
     await fetch(sql)
     await sql.rows(CANCEL, job)

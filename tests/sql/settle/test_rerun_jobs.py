@@ -7,7 +7,7 @@ from tests.support.session import Session
 
 
 async def test_the_row_is_that_of_a_new_request(sql: Session) -> None:
-    """Nothing of the run counts for it: neither attempts, nor its error, nor how often it was interrupted."""
+    """Attempts, error and interruptions of the run are cleared."""
     job = await add(sql, run_at="now() - interval '1 h'", priority=3)
     await fetch(sql)
     await sql.rows(ASK_AGAIN, job)
@@ -32,8 +32,8 @@ async def test_the_row_is_that_of_a_new_request(sql: Session) -> None:
     assert [job] == await fetched(sql)
 
 
-async def test_others_are_left_alone_and_nobody_is_no_error(sql: Session) -> None:
-    """It gets ids, and touches nothing else."""
+async def test_others_are_left_alone_and_an_empty_list_is_no_error(sql: Session) -> None:
+    """It gets ids, and changes no other job."""
     await add(sql)
     await fetch(sql)
     before = await only(sql)
@@ -42,12 +42,12 @@ async def test_others_are_left_alone_and_nobody_is_no_error(sql: Session) -> Non
     assert before == await only(sql)
 
 
-async def test_workers_are_woken_once_it_is_committed(own: Session, ear: Ear) -> None:
-    """It is due at once, and the worker that ran it may have no room, or be gone."""
+async def test_workers_are_notified_once_it_is_committed(own: Session, ear: Ear) -> None:
+    """It is due at once, and its worker may have no room, or be gone."""
     job = await add(own)
     await fetch(own)
     await own.rows(ASK_AGAIN, job)
     await ear.forget()
     await own.execute("select asyncq._rerun_jobs(array(select id from asyncq._jobs))")
 
-    assert [(f"{own.schema}:jobs", "")] == await ear.heard()
+    assert [(f"{own.schema}:jobs", "")] == await ear.received()

@@ -1,4 +1,4 @@
-"""`_return_lost`: the claims of a fetch whose answer was lost; test_settle.py tells of those of plain jobs."""
+"""`_return_lost`: returns the claims of a fetch whose answer was lost; test_settle.py tests those of plain jobs."""
 
 from tests.support.jobs import WORKER, add, claimed, fetch, fetched, locked_queues
 from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep
@@ -6,7 +6,7 @@ from tests.support.session import Session
 
 
 async def test_marked_jobs_among_them_end_as_their_mark_says(sql: Session) -> None:
-    """Nobody will ever settle them; a mark without a claim cannot be stored."""
+    """No other statement will settle them, and a mark without a claim cannot be stored."""
     cancelled, again, plain = jobs = [await add(sql, queue=f"q{number}") for number in range(3)]
     await keep(sql, cancelled)
     await fetch(sql, token=5)
@@ -20,7 +20,7 @@ async def test_marked_jobs_among_them_end_as_their_mark_says(sql: Session) -> No
 
 
 async def test_the_claims_of_another_worker_stay_although_their_token_is_the_same(sql: Session) -> None:
-    """Each worker counts its fetches for itself: only both numbers together name one."""
+    """Each worker counts its fetches itself, so only both numbers together identify a claim."""
     plain, cancelled = [await add(sql, queue=queue) for queue in ("q", "r")]
     await fetch(sql, worker=WORKER + 1, token=5)
     await sql.rows(CANCEL, cancelled)

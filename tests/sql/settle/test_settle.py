@@ -17,7 +17,7 @@ async def test_a_completed_job_is_deleted(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("settle", [complete, change])
-async def test_what_is_settled_twice_changes_nothing(sql: Session, settle: object) -> None:
+async def test_a_repeated_settlement_changes_nothing(sql: Session, settle: object) -> None:
     """A settlement whose answer was lost is sent again."""
     await add(sql)
     claims = await fetch(sql)
@@ -90,7 +90,7 @@ async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> No
 
 
 async def test_a_settlement_without_numbers_only_unlocks(sql: Session) -> None:
-    """That is how a claim is returned that was never started."""
+    """A claim that never started is returned like this."""
     await add(sql, queue="q", run_at="now() - interval '1 h'")
     await sql.execute("update asyncq._jobs set last_error = 'e', interruptions = 2, attempts = 1")
     before = dict(await sql.row("select * from asyncq._jobs"))
@@ -112,7 +112,7 @@ async def test_a_settlement_without_numbers_only_unlocks(sql: Session) -> None:
     ],
 )
 async def test_a_delay_counts_from_now(sql: Session, run_at: str, delay_s: float | None, expected: str) -> None:
-    """Not from the time at which the job was due long ago."""
+    """It does not count from the old due time."""
     await add(sql, run_at=run_at)
     await change(sql, await fetch(sql), delay_s=delay_s)
 
@@ -156,5 +156,5 @@ async def test_claims_of_a_lost_answer_are_returned_by_their_token(sql: Session)
 
 
 async def test_nothing_to_settle_is_no_error(sql: Session) -> None:
-    """Empty arrays are arrays."""
+    """Empty arrays are accepted."""
     assert ([], []) == (await complete(sql, []), await change(sql, []))

@@ -31,7 +31,7 @@ async def test_the_plain_statement_leaves_marked_jobs_alone(sql: Session, mark: 
 
 
 async def test_a_completed_job_that_is_to_be_kept_is_left_alone_a_changed_one_is_not(sql: Session) -> None:
-    """Only its end has to be remembered: as long as it lives it is a job like others."""
+    """Only its end has to be remembered. A live job is an ordinary one."""
     job = await add(sql)
     await keep(sql, job)
     claims = await fetch(sql)
@@ -43,10 +43,10 @@ async def test_a_completed_job_that_is_to_be_kept_is_left_alone_a_changed_one_is
 
 @MARKS
 @pytest.mark.parametrize("done", [True, False])
-async def test_a_marked_job_ends_as_its_mark_says_whatever_its_run_came_to(
+async def test_a_marked_job_ends_by_its_mark_whatever_the_outcome_of_its_run(
     sql: Session, mark: str, ending: str, done: bool
 ) -> None:
-    """Completed or failed, interrupted or never started; and its queue is free."""
+    """The run may be completed, failed, interrupted or never started. Its queue is freed."""
     claims = await running(sql, mark)
     job = claims[0]["id"]
 
@@ -89,7 +89,7 @@ async def test_a_completed_job_without_a_mark_is_deleted(sql: Session, form: str
 
 @pytest.mark.parametrize("stranger", ["another worker", "an older fetch"])
 async def test_nobody_settles_the_claim_of_another(sql: Session, stranger: str) -> None:
-    """The fence is that of the plain statements."""
+    """Worker and token are compared as for plain jobs."""
     (claim,) = await running(sql, CANCEL)
     if stranger == "another worker":
         endings = await settle_rest(sql, [claim], done=True, worker=WORKER + 1)
@@ -100,8 +100,8 @@ async def test_nobody_settles_the_claim_of_another(sql: Session, stranger: str) 
     assert ([claim["id"]], ["q"]) == (await claimed(sql), await locked_queues(sql))
 
 
-async def test_a_row_that_somebody_holds_is_skipped(dsn: str, own: Session) -> None:
-    """It is tried again later; nobody waits."""
+async def test_a_locked_row_is_skipped(dsn: str, own: Session) -> None:
+    """It is tried again later, and nobody waits."""
     held, free = [await add(own), await add(own)]
     claims = await fetch(own)
     for job in (held, free):
@@ -134,8 +134,8 @@ async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session)
     assert ([], []) == (await claimed(sql), await locked_queues(sql))
 
 
-async def test_what_is_settled_twice_changes_nothing(sql: Session) -> None:
-    """Its answer was lost, and it is sent again; the job may run already, for the second time."""
+async def test_a_repeated_settlement_changes_nothing(sql: Session) -> None:
+    """Its answer was lost, so it is sent again. The job may already run a second time."""
     claims = await running(sql, ASK_AGAIN)
     await settle_rest(sql, claims)
     (again,) = await fetch(sql, token=2)
@@ -144,8 +144,8 @@ async def test_what_is_settled_twice_changes_nothing(sql: Session) -> None:
     assert (2, [again["id"]]) == (again["lock_token"], await claimed(sql))
 
 
-async def test_the_endings_say_what_is_held_by_somebody_else_and_what_is_lost(dsn: str, own: Session) -> None:
-    """The worker tries a held claim again, and forgets a lost one."""
+async def test_the_endings_distinguish_locked_claims_from_lost_ones(dsn: str, own: Session) -> None:
+    """The worker tries a locked claim again, and drops a lost one."""
     held, ended_before, other_worker, later_fetch = jobs = [await add(own) for _ in range(4)]
     claims = await fetch(own)
     await complete(own, [claim for claim in claims if claim["id"] == ended_before])
@@ -161,7 +161,7 @@ async def test_the_endings_say_what_is_held_by_somebody_else_and_what_is_lost(ds
 
 
 async def test_the_batches_of_its_claims_are_split_and_no_others(sql: Session) -> None:
-    """A job that goes on living needs a row; its siblings run on as rows too."""
+    """A job that goes on living needs a row. Its siblings continue as rows too."""
     await add_many(sql, 3)
     first = await fetch(sql, token=1, form="batched")
     await add_many(sql, 2)

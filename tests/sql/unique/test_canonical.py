@@ -54,14 +54,14 @@ async def test_numbers_are_written_as_ecmascript_writes_them(sql: Session) -> No
     assert [] == differences(given, [*RFC_NUMBERS.values()], await outcomes(sql, CALL, given))
 
 
-async def test_what_has_no_canonical_text_is_refused(sql: Session) -> None:
-    """With the code and the field that Python names."""
+async def test_a_value_without_canonical_text_is_refused(sql: Session) -> None:
+    """The error has the same code and field as in Python."""
     actual = await outcomes(sql, CALL, REFUSED)
 
     assert [] == differences(REFUSED, ["GWBUP args"] * len(REFUSED), actual)
 
 
-async def test_the_message_says_where(sql: Session) -> None:
+async def test_the_message_has_the_place(sql: Session) -> None:
     """The message does not quote the text: messages end up in logs, payloads must not."""
     error = await sql.refusal("""select asyncq._canonical('{"a":[0,{"b":9007199254740993}]}', 'meta')""")
 
@@ -70,7 +70,7 @@ async def test_the_message_says_where(sql: Session) -> None:
 
 
 async def test_the_collation_of_the_database_does_not_count(dsn: str) -> None:
-    """In English a sorts before B, and - and _ hardly count; here code units alone decide."""
+    """In English a sorts before B, and - and _ hardly count. Here code units decide."""
     text = '{"b":1,"B":2,"a":3,"_":4,"\u00e9":5,"-":6}'
     async with icu_database(dsn, "en-US") as english:
         await migrate(Database(english, "asyncq"))
@@ -87,7 +87,7 @@ async def test_null_has_no_text(sql: Session) -> None:
 
 
 async def test_a_number_that_jsonb_has_changed_keeps_its_text_or_is_refused(sql: Session) -> None:
-    """jsonb makes integers of both. One has lost nothing; of the other nobody could say any more what was meant."""
+    """jsonb makes integers of both. One is exact; of the other the intended value is unknown."""
     given = ["1e21", "4.4684703282094176e16"]
 
     assert ["1e+21", "44684703282094180"] == await outcomes(sql, CALL, given)
@@ -95,7 +95,7 @@ async def test_a_number_that_jsonb_has_changed_keeps_its_text_or_is_refused(sql:
 
 
 async def test_only_some_members(sql: Session) -> None:
-    """Names of others are read all the same: two that NFC makes equal leave nobody to choose."""
+    """Names of the others are checked too: two that NFC makes equal are ambiguous."""
     call = "asyncq._canonical(a1::json, members => '{b,c}')"
     given = ['{"a":1e400,"b":{"a":1},"c":2}', '{"a":0,"\u00e9":1,"e\u0301":2}', "{}"]
 
@@ -103,13 +103,13 @@ async def test_only_some_members(sql: Session) -> None:
 
 
 async def test_python_and_sql_agree_on_texts_of_all_kinds(sql: Session) -> None:
-    """Nested, in all notations, with names that sort differently in UTF-16, in both forms, and with what is refused."""
+    """The texts are nested, in all notations and normal forms, or invalid. Their names sort differently in UTF-16."""
     await assert_twins(sql, collect(values, 1000))
 
 
 @pytest.mark.slow
 async def test_python_and_sql_agree_on_many_texts_of_all_kinds(sql: Session) -> None:
-    """The same at length."""
+    """The same comparison with more texts."""
     await assert_twins(sql, collect(values, 10_000))
 
 
@@ -120,14 +120,14 @@ def neighbours(number: float) -> list[float]:
 
 
 async def test_python_and_sql_agree_on_powers_and_their_neighbours(sql: Session) -> None:
-    """At a power of two the doubles below are closer than those above; at one of ten the number of digits changes."""
+    """At a power of two the doubles below are closer than those above. At one of ten the number of digits changes."""
     powers = [2.0**power for power in range(-1074, 1024)] + [float(f"1e{power}") for power in range(-323, 309)]
 
     await assert_twins(sql, [repr(number) for power in powers for number in neighbours(power)])
 
 
 async def test_python_and_sql_agree_halfway_between_doubles(sql: Session) -> None:
-    """Short decimals that lie exactly there are what float8out never writes, and ECMAScript does."""
+    """float8out never writes the short decimals that lie exactly halfway, but ECMAScript does."""
     chance = random.Random(54)
     found: list[str] = []
     while len(found) < 3000:

@@ -27,13 +27,15 @@ CALL = "asyncq._canonical_members(a1::json, a2::jsonb, a3)"
         ('{"e\u0301":1}', '["\u00e9"]', "args", '{"\u00e9":1}'),
     ],
 )
-async def test_the_members_that_count(sql: Session, value: str, names: str | None, path: str, expected: str) -> None:
-    """All that are named have to be there."""
+async def test_only_the_named_members_count(
+    sql: Session, value: str, names: str | None, path: str, expected: str
+) -> None:
+    """All named members must exist."""
     assert [expected] == await outcomes(sql, CALL, [value], [names], [path])
 
 
 async def test_the_message_names_the_first_member_that_is_missing(sql: Session) -> None:
-    """In the order of the policy."""
+    """The members have the order of the policy."""
     error = await sql.refusal("""select asyncq._canonical_members('{"b":1}', '["b","z","a"]', 'args')""")
 
     assert "unique.args_keys names 'z', which args does not hold" == error.message

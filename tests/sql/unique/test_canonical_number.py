@@ -31,7 +31,7 @@ CALL = "asyncq._canonical_number(a1)"
     ],
 )
 async def test_a_number_is_written_in_one_way(sql: Session, literal: str, expected: str) -> None:
-    """Whichever way it was written before."""
+    """The original notation does not matter."""
     assert [expected] == await outcomes(sql, CALL, [literal])
 
 

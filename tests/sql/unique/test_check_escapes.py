@@ -1,4 +1,4 @@
-"""`_check_escapes`: what no text of PostgreSQL can hold is refused by us, in our words."""
+"""`_check_escapes`: refuses escapes that no text of PostgreSQL can hold."""
 
 import pytest
 
@@ -21,7 +21,7 @@ CALL = "asyncq._check_escapes(a1::json, 'meta')::text"
         r'"\uE000\u1d800"',
     ],
 )
-async def test_what_a_text_can_hold_is_fine(sql: Session, text: str) -> None:
+async def test_an_escape_that_a_text_can_hold_passes(sql: Session, text: str) -> None:
     """After an escaped backslash, u0000 is plain text."""
     assert [""] == await outcomes(sql, CALL, [text])
 
@@ -40,8 +40,8 @@ async def test_what_a_text_can_hold_is_fine(sql: Session, text: str) -> None:
         (r'"\ud83d\ud83d\ude00\ude00"', "meta holds half of a surrogate pair, which is no character"),
     ],
 )
-async def test_what_no_text_can_hold_is_refused(sql: Session, text: str, said: str) -> None:
-    """The server's own errors name no argument, and come late."""
+async def test_an_escape_that_no_text_can_hold_is_refused(sql: Session, text: str, said: str) -> None:
+    """The server's own errors name no argument, and are raised late."""
     error = await sql.refusal("select asyncq._check_escapes($1::text::json, 'meta')", text)
 
     assert (said, "GWBUP", "meta") == (error.message, error.sqlstate, error.column_name)

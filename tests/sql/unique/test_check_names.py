@@ -8,7 +8,7 @@ from tests.support.session import Session
 
 
 async def test_names_are_returned_in_nfc_and_in_their_order(sql: Session) -> None:
-    """So that they are found among the members of a payload, whose names are in NFC by then."""
+    """The names of a payload's members are in NFC by then."""
     names = await sql.value("select asyncq._check_names('args_keys', $1::text::jsonb)", '["b","e\u0301","a"]')
 
     assert ["b", "\u00e9", "a"] == json.loads(names)
@@ -23,8 +23,8 @@ async def test_names_are_returned_in_nfc_and_in_their_order(sql: Session) -> Non
         ('["a", "a"]', "holds the same string twice"),
     ],
 )
-async def test_the_message_says_what_is_wrong(sql: Session, given: str, said: str) -> None:
-    """And the column which member."""
+async def test_the_message_names_the_fault(sql: Session, given: str, said: str) -> None:
+    """The column names the wrong member."""
     error = await sql.refusal("select asyncq._check_names('keys', $1::text::jsonb, '{a,b}')", given)
 
     assert (f"unique.keys {said}", "unique.keys", "GWBUP") == (error.message, error.column_name, error.sqlstate)

@@ -16,7 +16,7 @@ CALL = "asyncq._check_policy(a1::jsonb)::text"
 
 
 def as_text(policy: Any) -> str:
-    """A policy as jsonb shows it, as far as the order of members goes."""
+    """A policy as jsonb shows it, as far as the order of members matters."""
     return json.dumps(policy, sort_keys=True)
 
 
@@ -48,7 +48,7 @@ async def test_a_policy_that_breaks_a_rule_is_refused_with_the_member_that_does(
 
 
 async def test_of_several_unknown_members_the_first_one_is_named(sql: Session) -> None:
-    """In the same words as in Python; jsonb itself has the shortest one first."""
+    """The message is that of Python, although jsonb sorts shorter names first."""
     policy = {"zz": 1, "abc": 1, "keys": []}
     with pytest.raises(InvalidJob) as caught:
         UniquePolicy.parse(policy)
@@ -66,7 +66,7 @@ async def test_periods_are_checked(sql: Session) -> None:
 
 
 async def test_no_policy_is_null(sql: Session) -> None:
-    """Whether there is none or JSON's null."""
+    """A missing policy and JSON's null both count."""
     assert (None, None) == tuple(await sql.row("select asyncq._check_policy(null), asyncq._check_policy('null')"))
 
 

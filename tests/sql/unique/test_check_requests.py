@@ -1,4 +1,4 @@
-"""`_check_requests`: an idempotency key stands for one request."""
+"""`_check_requests`: an idempotency key belongs to one request."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ SAID = "idempotency_key was used before for another task or payload: a new reque
 
 
 async def refusal(sql: Session, *specs: dict[str, Any]) -> asyncpg.PostgresError:
-    """The error of a call that is refused; the transaction goes on."""
+    """The error of a refused call; the transaction continues."""
     with pytest.raises(asyncpg.PostgresError) as caught:
         async with sql.connection.transaction():
             await ask_all(sql, specs)
@@ -31,7 +31,7 @@ async def test_another_request_under_the_key_is_refused(sql: Session, change: di
 
 
 async def test_the_first_job_of_the_call_that_is_wrong_is_named(sql: Session) -> None:
-    """Whether its key was used before, or earlier in the call."""
+    """Its key may have been used before, or earlier in the call."""
     await ask(sql, idempotency_key="a", payload=1)
     right = [spec(idempotency_key="a", payload=1), spec(), spec(idempotency_key="b", payload=1)]
     before = await refusal(sql, *right, spec(idempotency_key="a", payload=2), spec(idempotency_key="b", payload=2))
@@ -40,7 +40,7 @@ async def test_the_first_job_of_the_call_that_is_wrong_is_named(sql: Session) ->
     assert ("Job 4 of 5.", "Job 4 of 4.") == (before.detail, earlier.detail)
 
 
-async def test_what_else_the_call_says_does_not_count(sql: Session) -> None:
+async def test_other_options_of_the_call_do_not_count(sql: Session) -> None:
     """A retry may give another due time; the request is the task and the payload."""
     first = await ask(sql, payload={"a": 1, "b": 2}, idempotency_key="k")
     again = await ask(
@@ -50,8 +50,8 @@ async def test_what_else_the_call_says_does_not_count(sql: Session) -> None:
     assert (first.id, "deduplicated") == (again.id, again.outcome)
 
 
-async def test_a_key_that_is_forgotten_may_stand_for_another_request(sql: Session) -> None:
-    """After its time, pruned or not."""
+async def test_an_expired_key_may_be_used_for_another_request(sql: Session) -> None:
+    """This holds before and after it is pruned."""
     await ask(sql, payload=1, idempotency_key="k")
     await sql.execute("update asyncq._requests set keep_until = now() - interval '1 s'")
 

@@ -21,13 +21,13 @@ OTHER = [
 
 
 async def test_the_way_in_which_a_payload_is_written_does_not_count(sql: Session) -> None:
-    """A retry may come through another library."""
+    """A retry may use another JSON library."""
     for one, other in SAME:
         assert await sql.value(DIGEST, "t", one) == await sql.value(DIGEST, "t", other)
 
 
 async def test_another_payload_or_task_is_another_request(sql: Session) -> None:
-    """Neither can be written so that it looks like the other."""
+    """No text of one can look like the other."""
     for one, other in OTHER:
         assert await sql.value(DIGEST, "t", one) != await sql.value(DIGEST, "t", other)
 
@@ -36,8 +36,8 @@ async def test_another_payload_or_task_is_another_request(sql: Session) -> None:
     assert await sql.value(DIGEST, 't"1', "1") != await sql.value(DIGEST, "t", '"1"')
 
 
-async def test_what_jsonb_cannot_hold_counts_as_it_is_written(sql: Session) -> None:
-    """A payload is json, which takes more: the add must not fail for its idempotency key."""
+async def test_a_payload_that_jsonb_cannot_hold_counts_as_its_text(sql: Session) -> None:
+    """A payload is json, which accepts more. The add must not fail because of its idempotency key."""
     for text in ('"\\ud800"', "1e400000", '{"a": "\\u0000"}'):
         assert 64 == len(await sql.value(DIGEST, "t", text))
 

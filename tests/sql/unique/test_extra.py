@@ -36,12 +36,12 @@ async def keyed(sql: Session, function: str, *args: str | None) -> str:
 
 
 @pytest.mark.parametrize("options", [None, {}, {"unique": None, "singleton": False, "force": False}])
-async def test_who_asks_nothing_has_none(sql: Session, options: dict[str, Any] | None) -> None:
+async def test_a_job_without_rules_has_none(sql: Session, options: dict[str, Any] | None) -> None:
     """Such a job takes no key lock."""
     assert await extra(sql, options) is None
 
 
-async def test_a_policy_has_its_key_and_says_whom_the_job_looks_at(sql: Session) -> None:
+async def test_a_policy_has_its_key_and_names_the_states_that_conflict(sql: Session) -> None:
     """The key is that of the spec's worked example."""
     policy = {"keys": ["type", "queue", "args"], "args_keys": ["user_id"]}
     asked = await extra(
@@ -85,8 +85,8 @@ async def test_a_singleton_is_a_policy_that_ignores(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("options", [{"singleton": True}, {"unique": {}}, {"unique": {"on_conflict": "replace"}}])
-async def test_who_forces_has_the_key_and_looks_at_nobody(sql: Session, options: dict[str, Any]) -> None:
-    """Later adds see the job."""
+async def test_a_forced_job_has_the_key_and_ignores_conflicts(sql: Session, options: dict[str, Any]) -> None:
+    """Later adds find the job by its key."""
     asked = await extra(sql, options)
 
     assert asked is not None
@@ -95,15 +95,15 @@ async def test_who_forces_has_the_key_and_looks_at_nobody(sql: Session, options:
 
 
 @pytest.mark.parametrize("options", [{"singleton": True}, {"unique": {}}, {"unique": {"on_conflict": "ignore"}}])
-async def test_who_reruns_says_so(sql: Session, options: dict[str, Any]) -> None:
-    """Beside what the policy says."""
+async def test_a_rerun_is_part_of_it(sql: Session, options: dict[str, Any]) -> None:
+    """The policy is included as well."""
     asked = await extra(sql, options)
 
     assert asked is not None
     assert asked | {"rerun": True} == await extra(sql, options | {"rerun": True})
 
 
-async def test_an_idempotency_key_goes_with_everything(sql: Session) -> None:
+async def test_an_idempotency_key_works_with_every_option(sql: Session) -> None:
     """It holds for a day."""
     request = {"idempotency_key": "k" * 200, "window_s": WINDOW_S}
     plain = await extra(sql, {"idempotency_key": "k" * 200})
@@ -124,8 +124,8 @@ async def test_a_missing_task_is_left_to_the_check_of_the_jobs(sql: Session) -> 
 
 
 @pytest.mark.parametrize(("options", "has_job_key"), RIGHT, ids=str)
-async def test_sql_and_python_ask_the_same(sql: Session, options: dict[str, Any], has_job_key: bool) -> None:
-    """A job that was added from SQL and one from Python bar each other."""
+async def test_sql_and_python_send_the_same_rules(sql: Session, options: dict[str, Any], has_job_key: bool) -> None:
+    """A job from SQL and one from Python must conflict with each other."""
     payload = '{"a": 1.0, "b": [1]}'
     spec = JobSpec(task="t\u00e9", payload=payload, queue="q", job_key="k" if has_job_key else None)
     asked = deduplication.extra(spec.with_options(**options))
@@ -141,7 +141,7 @@ async def test_sql_and_python_ask_the_same(sql: Session, options: dict[str, Any]
 async def test_options_that_break_a_rule_are_refused(
     sql: Session, options: dict[str, Any], has_job_key: bool, code: str, field: str
 ) -> None:
-    """With the member that breaks it; and no job is added."""
+    """The error has the member's name, and no job is added."""
     key = "k" if has_job_key else None
     error = await sql.refusal(
         "select asyncq.add_job('t', options := $1::text::jsonb, job_key := $2)", json.dumps(options), key
@@ -153,10 +153,10 @@ async def test_options_that_break_a_rule_are_refused(
 
 
 @pytest.mark.parametrize(("options", "has_job_key", "code", "field"), WRONG, ids=str)
-async def test_sql_says_the_same_as_python(
+async def test_the_messages_of_sql_and_python_are_equal(
     sql: Session, options: dict[str, Any], has_job_key: bool, code: str, field: str
 ) -> None:
-    """Word by word, but for the names of types."""
+    """The messages are equal, except for the names of types."""
     key = "k" if has_job_key else None
     error = await sql.refusal(EXTRA, json.dumps(options), "t", None, None, key)
     with pytest.raises(InvalidJob) as caught:
@@ -169,7 +169,7 @@ async def test_sql_says_the_same_as_python(
 
 @pytest.mark.parametrize("window", [0, -1, 1e-7, 31_622_401, "60", True])
 async def test_a_window_that_cannot_work_is_refused(sql: Session, window: Any) -> None:
-    """As a client refuses it."""
+    """Clients refuse it too."""
     options = {"idempotency_key": "k", "idempotency_window_s": window}
     error = await sql.refusal(EXTRA, json.dumps(options), "t", None, None, None)
 
@@ -177,7 +177,7 @@ async def test_a_window_that_cannot_work_is_refused(sql: Session, window: Any) -
 
 
 async def test_a_window_without_a_key_is_refused(sql: Session) -> None:
-    """It says something of nothing."""
+    """It has no effect."""
     error = await sql.refusal(EXTRA, json.dumps({"idempotency_window_s": 60}), "t", None, None, None)
 
     assert ("GWBIK", "idempotency_window_s") == (error.sqlstate, error.column_name)

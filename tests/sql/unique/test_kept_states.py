@@ -24,7 +24,7 @@ ENDED = ["completed", "cancelled", "discarded"]
     ],
     ids=str,
 )
-async def test_the_states_are_those_that_something_looks_at(
+async def test_the_kept_states_are_those_that_a_policy_or_a_request_needs(
     sql: Session, extra: dict[str, Any], states: list[str] | None
 ) -> None:
     """A request that is made again wants to know in any case what became of its job."""

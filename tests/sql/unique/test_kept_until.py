@@ -25,8 +25,10 @@ DAY = {"window_s": 86400}
     ],
     ids=str,
 )
-async def test_a_job_is_kept_for_whoever_asks_longest(sql: Session, extra: dict[str, Any], until: str | None) -> None:
-    """The policy, and the request that may be made again."""
+async def test_a_job_is_kept_for_the_longest_period_that_is_requested(
+    sql: Session, extra: dict[str, Any], until: str | None
+) -> None:
+    """The policy and a repeatable request may both keep it."""
     await sql.execute("set local timezone = 'UTC'")
 
     assert until == await sql.value(UNTIL, *(extra.get(name) for name in ("states", "period", "window_s")))

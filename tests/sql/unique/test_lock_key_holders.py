@@ -30,8 +30,8 @@ LOCK = "select from asyncq._jobs where id = $1 for no key update nowait"
         (["k", "k"], "repeated"),
     ],
 )
-async def test_what_the_act_has_to_heed_is_said(sql: Session, keys: list[str | None], said: str) -> None:
-    """A call with new keys is as simple as one without keys."""
+async def test_it_returns_the_kinds_of_holders(sql: Session, keys: list[str | None], said: str) -> None:
+    """A call with new keys can be as simple as one without keys."""
     await hold(sql, "scheduled")
 
     assert said == await sql.value(HOLD, keys)
@@ -49,7 +49,7 @@ async def test_a_holder_is_locked_in_every_state(dsn: str, own: Session, state: 
 
 
 async def test_other_jobs_are_left_alone(dsn: str, own: Session) -> None:
-    """Of other keys, and of none."""
+    """They have other keys, or none."""
     done = await add_all(own, [Spec(), Spec(key="other"), Spec(key=None)])
     async with session(dsn, own.schema) as other, own.connection.transaction():
         await own.value(HOLD, ["k", None])
@@ -102,10 +102,10 @@ async def held(sql: Session, *specs: dict[str, Any]) -> str:
     ],
     ids=str,
 )
-async def test_what_the_act_has_to_heed_of_policies_is_said(
+async def test_it_returns_the_kinds_of_holders_of_unique_keys(
     sql: Session, specs: list[dict[str, Any]], said: str
 ) -> None:
-    """Keys of different kinds are different keys, whatever their texts are."""
+    """Keys of different kinds differ, even with equal texts."""
     await unique.hold(sql, "scheduled")
 
     assert said == await held(sql, *(unique.spec(singleton=True, **given) for given in specs))
@@ -114,9 +114,9 @@ async def test_what_the_act_has_to_heed_of_policies_is_said(
 @pytest.mark.parametrize("strategy", unique.STRATEGIES)
 @pytest.mark.parametrize("state", unique.LIVE)
 async def test_a_job_that_has_the_unique_key_is_locked(dsn: str, own: Session, state: str, strategy: str) -> None:
-    """Whatever the strategy: who ignores a job that has just ended has dropped the request.
+    """Every strategy locks it: ignoring a job that just ends would drop the request.
 
-    One that is discarded only if the policy looks at such jobs: there may be thousands.
+    A discarded job is locked only if the policy includes that state, since there may be thousands.
     """
     holder = await unique.hold(own, state)
     looks = state != "discarded"
@@ -131,7 +131,7 @@ async def test_a_job_that_has_the_unique_key_is_locked(dsn: str, own: Session, s
 
 
 async def refused(other: Session, job: int) -> asyncpg.PostgresError | None:
-    """The error of somebody else who wants the row, or None."""
+    """The error of another session that wants the row, or None."""
     try:
         await other.rows(LOCK, job)
     except asyncpg.PostgresError as error:
@@ -150,8 +150,8 @@ REMEMBERED = {
 
 
 @pytest.mark.parametrize(("extra", "said"), REMEMBERED.values(), ids=REMEMBERED)
-async def test_what_is_remembered_counts_for_those_who_ask(sql: Session, extra: str, said: str) -> None:
-    """A request is always looked for; ended jobs only by a policy that looks at them, and only if there are any."""
+async def test_remembered_requests_and_ended_jobs_count_if_needed(sql: Session, extra: str, said: str) -> None:
+    """Requests are always checked. Ended jobs are checked only if a policy includes them and some exist."""
     await sql.execute(f"""
         insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, unique_key)
           values (1, now(), now(), 'infinity', 1, 'completed', '{HASH[1:]}')""")

@@ -19,7 +19,7 @@ async def assert_nfc(sql: Session, texts: Sequence[str]) -> None:
 
 
 async def test_every_character_that_nfc_changes_is_changed_alike(sql: Session) -> None:
-    """As it is, taken apart, and with a mark behind it."""
+    """Each one is tested composed, decomposed, and followed by a mark."""
     apart = [unicodedata.normalize("NFD", char) for char in CHANGING]
 
     await assert_nfc(sql, [*CHANGING, *apart, *(text + "\u0301" for text in apart)])
@@ -37,14 +37,14 @@ async def test_u_11a7_behind_a_syllable_stays(sql: Session) -> None:
 
 
 async def test_jamo_are_composed_alike(sql: Session) -> None:
-    """All pairs, and all that may follow a syllable."""
+    """All pairs are tested, and all that may follow a syllable."""
     jamo = [chr(code) for code in range(0x1100, 0x1200)]
 
     await assert_nfc(sql, [before + after for before in [*jamo, "\uac00", "\uac01"] for after in jamo])
 
 
 async def test_marks_are_ordered_alike(sql: Session) -> None:
-    """Up to six on one letter."""
+    """A letter has up to six of them."""
     chance = Random()
     marks = [char for char in CHANGING if unicodedata.combining(char)]
     texts = [chance.choice("aeiouAy") + "".join(chance.choices(marks, k=chance.randint(1, 6))) for _ in range(10_000)]
@@ -54,5 +54,5 @@ async def test_marks_are_ordered_alike(sql: Session) -> None:
 
 @pytest.mark.slow
 async def test_every_character_is_normalised_alike(sql: Session) -> None:
-    """All that are assigned in Unicode 14, by themselves and behind a letter with a mark."""
+    """Each character of Unicode 14 is tested, alone and behind a letter with a mark."""
     await assert_nfc(sql, [*ASSIGNED, *("e\u0327" + char for char in ASSIGNED)])

@@ -30,8 +30,8 @@ async def test_a_period_is_months_days_and_microseconds(sql: Session) -> None:
     assert [] == differences([*PERIODS], expected, await outcomes(sql, call, [*PERIODS]))
 
 
-async def test_what_is_no_duration_or_too_long_is_refused(sql: Session) -> None:
-    """PostgreSQL's own reader takes some of these, such as P-1D and PT."""
+async def test_an_invalid_or_too_long_duration_is_refused(sql: Session) -> None:
+    """PostgreSQL's own parser accepts some of these, such as P-1D and PT."""
     actual = await outcomes(sql, "asyncq._period(a1)::text", BAD_PERIODS)
 
     assert [] == differences(BAD_PERIODS, ["GWBUP unique.period"] * len(BAD_PERIODS), actual)
@@ -42,8 +42,8 @@ async def test_no_period_is_null(sql: Session) -> None:
     assert await sql.value("select asyncq._period(null)") is None
 
 
-async def test_python_and_sql_come_to_the_same_time(sql: Session) -> None:
-    """Months are added by the calendar of UTC, whatever the session's time zone; then the days, then the rest."""
+async def test_python_and_sql_compute_the_same_time(sql: Session) -> None:
+    """Months are added by the calendar in UTC, whatever the session's time zone; then days, then the rest."""
     chance = Random()
     start = datetime(2000, 1, 1, tzinfo=UTC)
     starts = [
@@ -57,7 +57,7 @@ async def test_python_and_sql_come_to_the_same_time(sql: Session) -> None:
 
 
 async def test_a_day_has_24_hours_in_utc(sql: Session) -> None:
-    """In New York the day on which the clocks go forward has 23."""
+    """In New York the day on which the clocks go forward has 23 hours."""
     await sql.execute("set local timezone = 'America/New_York'")
     period = "asyncq._period('P1D')"
     start = "timestamptz '2024-03-09 20:00:00Z'"

@@ -17,22 +17,22 @@ async def remember(sql: Session, key: str, job: int, keep: str = "1 h") -> None:
 
 @pytest.mark.parametrize("state", HELD)
 async def test_the_job_is_found_in_every_state(sql: Session, state: str) -> None:
-    """Also when it has ended, if it was kept."""
+    """It is found even if it has ended, if it was kept."""
     job = await hold(sql, state)
     await remember(sql, "r", job)
 
     assert (job, word(state)) == tuple(await sql.row(REQUEST, "r"))
 
 
-async def test_a_job_of_which_nothing_is_known_any_more_is_completed(sql: Session) -> None:
-    """It was there, and it is not in the way: who asks again wants to hear that it is done."""
+async def test_a_job_without_a_row_is_completed(sql: Session) -> None:
+    """The job existed and has been deleted, so a repeated request learns that it is done."""
     await remember(sql, "r", 7)
 
     assert (7, "completed") == tuple(await sql.row(REQUEST, "r"))
 
 
-async def test_a_request_of_long_ago_is_forgotten(sql: Session) -> None:
-    """Also before it is pruned; the time is the instant, not the start of the transaction."""
+async def test_an_expired_request_is_ignored(sql: Session) -> None:
+    """It is ignored even before it is pruned. The current time counts, not the start of the transaction."""
     done = await ask(sql)
     await remember(sql, "r", done.id, "1 h")
     await sql.execute("""
@@ -47,8 +47,8 @@ async def test_a_request_of_long_ago_is_forgotten(sql: Session) -> None:
     assert [] == await sql.rows(REQUEST, "r")
 
 
-async def test_a_request_is_kept_up_to_its_time_and_at_that_moment_no_more(sql: Session) -> None:
-    """To the microsecond: what is pruned and what counts must be the same."""
+async def test_a_request_is_kept_until_its_time_and_no_longer(sql: Session) -> None:
+    """Pruning and adds must agree to the microsecond."""
     await remember(sql, "r", 7)
     asked = [
         await sql.rows(f"select id from asyncq._request('r', now() + interval '1 h' - interval '{before} us')")
@@ -59,7 +59,7 @@ async def test_a_request_is_kept_up_to_its_time_and_at_that_moment_no_more(sql: 
 
 
 async def test_another_key_is_another_request(sql: Session) -> None:
-    """And no key is none."""
+    """No key is no request."""
     await remember(sql, "r", 7)
 
     assert [[], []] == [await sql.rows(REQUEST, key) for key in ("R", None)]

@@ -13,14 +13,14 @@ def sha256(text: str) -> str:
 
 
 async def test_without_a_subject_it_is_the_key_of_the_default_policy(sql: Session) -> None:
-    """So an add with such a policy can replace the singleton that waits."""
+    """An add with such a policy can then replace the waiting singleton."""
     policy = "select encode(asyncq._unique_key(asyncq._check_policy('{}'), 't', null, null, null), 'hex')"
 
     assert sha256('{"type":"t"}') == await sql.value(KEY, "t", None) == await sql.value(policy)
 
 
 async def test_each_subject_has_a_key_of_its_own(sql: Session) -> None:
-    """Quotes in it cannot make it look like another one's."""
+    """Quotes in a subject cannot make it look like another one."""
     pairs = [
         ("t", None),
         ("t", "a"),
@@ -37,8 +37,8 @@ async def test_each_subject_has_a_key_of_its_own(sql: Session) -> None:
     assert sha256('{"subject":"a","type":"t"}') == keys[1]
 
 
-async def test_texts_that_look_the_same_are_the_same(sql: Session) -> None:
-    """As in a unique policy: strings in Unicode's form NFC."""
+async def test_texts_that_look_the_same_have_one_key(sql: Session) -> None:
+    """They are normalized to NFC, as in a unique policy."""
     composed, decomposed = [await sql.value(KEY, text, text) for text in ("caf\u00e9", "cafe\u0301")]
 
     assert sha256('{"subject":"caf\u00e9","type":"caf\u00e9"}') == composed == decomposed

@@ -21,8 +21,8 @@ async def kept(sql: Session) -> tuple[list[str] | None, float | None]:
     return row["keep_states"], row["s"]
 
 
-async def test_a_request_comes_to_the_same_job_again(sql: Session) -> None:
-    """In whatever state it is by then."""
+async def test_a_repeated_request_returns_the_same_job(sql: Session) -> None:
+    """The job may have any state by then."""
     first = await ask(sql, idempotency_key="k")
     waiting = await ask(sql, idempotency_key="k")
     claims = await fetch(sql)
@@ -37,8 +37,8 @@ async def test_a_request_comes_to_the_same_job_again(sql: Session) -> None:
     assert 0 == await sql.value("select count(*) from asyncq._jobs")
 
 
-async def test_a_job_of_a_request_is_known_for_as_long_as_the_request(sql: Session) -> None:
-    """In every state in which it may end: 24 hours."""
+async def test_a_job_of_a_request_is_kept_for_as_long_as_the_request(sql: Session) -> None:
+    """In every final state it is kept for 24 hours."""
     done = await ask(sql, idempotency_key="k")
     states, left_s = await kept(sql)
 
@@ -86,7 +86,7 @@ async def test_a_dropped_request_is_remembered(sql: Session, given: dict[str, An
 
 
 async def test_a_rerun_is_remembered_once(sql: Session) -> None:
-    """The second time it is the first one again, whatever came between."""
+    """The second time it returns the first answer, even if another rerun came between."""
     job = await hold(sql, "active")
     asked = [
         await ask(sql, singleton=True, rerun=True, payload=n, idempotency_key=key)
@@ -128,7 +128,7 @@ async def test_an_ended_job_that_answers_a_request_is_known_for_as_long(sql: Ses
 
 
 async def test_the_same_request_twice_in_one_call_is_one(sql: Session) -> None:
-    """As if one by one."""
+    """Single adds behave the same."""
     done = await ask_all(sql, [spec(idempotency_key="a"), spec(), spec(idempotency_key="a"), spec(idempotency_key="b")])
 
     assert Done("deduplicated", done[0].id, done[0].id, "available") == done[2]
@@ -146,7 +146,7 @@ async def test_a_request_that_is_rolled_back_was_never_made(own: Session) -> Non
 
 
 async def test_keys_may_hold_any_character(sql: Session) -> None:
-    """They come from the users' own ids."""
+    """Keys are often ids of users."""
     for key in (" ", "'", '"', "\\", "{a}", "null", "\n", "é", "🔑" * 200):
         first = await ask(sql, idempotency_key=key)
 

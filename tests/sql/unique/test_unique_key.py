@@ -42,13 +42,13 @@ async def test_a_job_without_a_key_is_refused_with_the_field_at_fault(sql: Sessi
 
 
 async def test_a_key_has_32_bytes(sql: Session) -> None:
-    """As the column that keeps it."""
+    """The column has this size."""
     key = await sql.value("select asyncq._unique_key('{}', 't', null, null, null)")
 
     assert hashlib.sha256(b'{"type":"t"}').digest() == key
 
 
-async def test_without_a_policy_there_is_no_key(sql: Session) -> None:
+async def test_without_a_policy_there_is_no_unique_key(sql: Session) -> None:
     """Such a job conflicts with none."""
     assert await sql.value("select asyncq._unique_key(null, 't', null, null, null)") is None
 

@@ -14,7 +14,7 @@ from tests.support.unique import ALL_STATES, HELD, STRATEGIES, ask, hold, left, 
 
 LATER = "2040-01-02T03:04:05+00:00"
 
-# What an add comes to beside a job in a state that its policy lists.
+# The outcome of an add beside a job in a state that its policy lists.
 OUTCOMES = {"reject": "rejected", "ignore": "deduplicated", "replace": "added", "replace_except_schedule": "added"}
 
 
@@ -46,7 +46,7 @@ async def test_the_outcome_is_that_of_the_table(sql: Session, state: str, strate
 @pytest.mark.parametrize("strategy", ["reject", "ignore"])
 @pytest.mark.parametrize("state", HELD)
 async def test_a_rejected_or_ignored_add_changes_nothing(sql: Session, state: str, strategy: str) -> None:
-    """The other job goes on as if nobody had asked: not a revision, not a time."""
+    """The other job keeps its revision and its times."""
     await hold(sql, state)
     before = await sql.rows("select * from asyncq._jobs")
     ended = await sql.rows("select * from asyncq._ended_jobs")
@@ -56,7 +56,7 @@ async def test_a_rejected_or_ignored_add_changes_nothing(sql: Session, state: st
     assert ended == await sql.rows("select * from asyncq._ended_jobs")
 
 
-# What is left of the other job when it is replaced: its state, and whether it has the key.
+# The other job after its replacement: its state, and whether it has the key.
 REPLACED = {
     "scheduled": None,
     "available": None,
@@ -95,8 +95,8 @@ async def test_a_replaced_job_that_was_to_be_known_is_known_as_cancelled(sql: Se
     assert ("cancelled, ended", True) == await held(sql, existing)
 
 
-async def test_the_worker_of_a_replaced_job_is_told(sql: Session) -> None:
-    """As `cancel_running` tells it: the mark in the row is what counts."""
+async def test_the_worker_of_a_replaced_job_is_notified(sql: Session) -> None:
+    """The mark in the row counts, as for `cancel_running`."""
     existing = await hold(sql, "active")
     await ask(sql, {"on_conflict": "replace"})
 
@@ -121,7 +121,7 @@ TIMES = {
 async def test_replace_except_schedule_takes_over_the_time_of_a_scheduled_job(
     sql: Session, strategy: str, state: str, is_given: bool
 ) -> None:
-    """And of no other: the time of a retry is nobody's wish."""
+    """Other states keep their time: nobody requested the time of a retry."""
     existing = await hold(sql, state)
     old = await sql.values("select run_at from asyncq._jobs where id = $1", existing)
     done = await ask(sql, {"states": ALL_STATES, "on_conflict": strategy}, **({"run_at": LATER} if is_given else {}))
@@ -134,7 +134,7 @@ async def test_replace_except_schedule_takes_over_the_time_of_a_scheduled_job(
 
 
 async def test_of_several_scheduled_jobs_the_newest_gives_its_time(sql: Session) -> None:
-    """The last one that somebody asked for."""
+    """It is the one that was requested last."""
     times = []
     for age in ("3 days", "1 day", "2 days"):
         job = await hold(sql, "scheduled", age)
@@ -151,7 +151,7 @@ async def test_of_several_scheduled_jobs_the_newest_gives_its_time(sql: Session)
 
 @pytest.mark.parametrize("strategy", ["reject", "ignore"])
 async def test_of_several_jobs_the_newest_is_named(sql: Session, strategy: str) -> None:
-    """By its creation, and by its id among those of one transaction; whether it lives or has ended."""
+    """The time of creation decides, then the id. Live and ended jobs count."""
     for ages, newest in ((("1 h", "2 h", "3 h"), 0), (("3 h", "1 h", "1 h"), 2), (("2 h", "1 h", "3 h"), 1)):
         jobs = [
             await hold(sql, state, age) for state, age in zip(("active", "completed", "discarded"), ages, strict=True)
@@ -177,8 +177,8 @@ async def test_all_of_several_jobs_are_replaced(sql: Session) -> None:
     }
 
 
-async def test_jobs_that_are_not_seen_are_not_replaced(sql: Session) -> None:
-    """Of another state, of another key, of a period that is over."""
+async def test_jobs_that_do_not_conflict_are_not_replaced(sql: Session) -> None:
+    """They have another state or another key, or their period is over."""
     jobs = [
         await hold(sql, "active"),
         await hold(sql, "scheduled", task="other"),
@@ -196,15 +196,15 @@ async def test_jobs_that_are_not_seen_are_not_replaced(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("state", HELD)
-async def test_by_default_jobs_bar_others_until_they_end(sql: Session, state: str) -> None:
-    """The five states of the spec; a job that was cancelled while it runs has ended for everybody else."""
+async def test_by_default_jobs_conflict_with_others_until_they_end(sql: Session, state: str) -> None:
+    """The states are the five of the spec. A running job that was cancelled counts as ended."""
     await hold(sql, state)
     done = await ask(sql, {})
 
     assert ("rejected" if state in ("scheduled", "available", "retryable", "active") else "added") == done.outcome
 
 
-async def test_an_immediate_job_is_barred_by_a_scheduled_one(sql: Session) -> None:
+async def test_an_immediate_job_conflicts_with_a_scheduled_one(sql: Session) -> None:
     """The states are those of the other job, not of the new one."""
     existing = await hold(sql, "scheduled")
     policy = {"states": ["scheduled"]}
@@ -212,7 +212,7 @@ async def test_an_immediate_job_is_barred_by_a_scheduled_one(sql: Session) -> No
     assert Done("rejected", existing, existing, "scheduled") == await ask(sql, policy)
 
 
-async def test_without_states_nothing_bars(sql: Session) -> None:
+async def test_without_states_nothing_conflicts(sql: Session) -> None:
     """An empty list is a list."""
     for state in HELD:
         await hold(sql, state)
@@ -220,7 +220,7 @@ async def test_without_states_nothing_bars(sql: Session) -> None:
     assert "added" == (await ask(sql, {"states": []})).outcome
 
 
-async def test_a_retry_that_comes_back_into_a_listed_state_is_not_checked(sql: Session) -> None:
+async def test_a_retry_that_returns_into_a_listed_state_is_not_checked(sql: Session) -> None:
     """The spec forbids it: two available jobs may then be there, and both are replaced by the next."""
     first = await hold(sql, "retryable")
     second = await ask(sql, {"states": ["available"]})
@@ -231,11 +231,11 @@ async def test_a_retry_that_comes_back_into_a_listed_state_is_not_checked(sql: S
     assert {third.id: ("available", True)} == await left(sql)
 
 
-# What counts
+# Jobs that conflict
 
 
-async def test_two_jobs_are_the_same_by_what_the_policy_names(sql: Session) -> None:
-    """Type, queue, payload and meta, each alone."""
+async def test_two_jobs_are_duplicates_by_the_keys_of_the_policy(sql: Session) -> None:
+    """The keys are type, queue, payload and meta, each alone."""
     base: dict[str, Any] = {"task": "a", "queue": "q", "payload": {"x": 1, "y": 1}, "meta": {"m": 1, "n": 1}}
     others = {"task": "b", "queue": "r", "payload": {"x": 2, "y": 2}, "meta": {"m": 2, "n": 2}}
     policies: dict[str, dict[str, Any]] = {
@@ -257,7 +257,7 @@ async def test_two_jobs_are_the_same_by_what_the_policy_names(sql: Session) -> N
 
 
 async def test_no_queue_counts_as_the_queue_default(sql: Session) -> None:
-    """Which no queue can be called."""
+    """No queue can have that name."""
     policy = {"keys": ["queue"]}
     first = await ask(sql, policy)
 
@@ -265,8 +265,8 @@ async def test_no_queue_counts_as_the_queue_default(sql: Session) -> None:
     assert "added" == (await ask(sql, policy, queue="q")).outcome
 
 
-async def test_a_job_without_a_policy_bars_nobody(sql: Session) -> None:
-    """It has no key; nor does it look at others."""
+async def test_a_job_without_a_policy_conflicts_with_nothing(sql: Session) -> None:
+    """It has no key, and ignores other keys."""
     await ask(sql)
     first = await ask(sql, {})
     await ask(sql)
@@ -279,7 +279,7 @@ async def test_a_job_without_a_policy_bars_nobody(sql: Session) -> None:
 
 
 async def test_the_period_counts_from_the_creation_of_the_other_job(sql: Session) -> None:
-    """With the period of the new call; refused calls do not extend it."""
+    """The period is that of the new call. Rejected calls do not extend it."""
     first = await hold(sql, "active", "59 minutes")
     inside = await ask(sql, {"period": "PT1H"})
     shorter = await ask(sql, {"period": "PT58M", "on_conflict": "reject"})
@@ -291,7 +291,7 @@ async def test_the_period_counts_from_the_creation_of_the_other_job(sql: Session
     ]
 
 
-async def test_after_the_period_a_job_bars_nobody_whatever_its_state(sql: Session) -> None:
+async def test_after_the_period_a_job_conflicts_with_nothing_whatever_its_state(sql: Session) -> None:
     """Two live jobs of a key are legal then."""
     for state in HELD:
         await hold(sql, state, "1 h")
@@ -311,7 +311,7 @@ async def test_the_clock_is_the_instant_and_not_the_start_of_the_transaction(sql
 
 
 async def test_a_day_has_24_hours_in_every_time_zone(sql: Session) -> None:
-    """In New York the day on which summer time ends has 25: a job of midnight would bar an hour too long."""
+    """In New York the day on which summer time ends has 25 hours, an hour too many."""
     clock = """
         set local timezone = 'America/New_York';
         create or replace function asyncq.clock() returns timestamptz language sql volatile
@@ -327,7 +327,7 @@ async def test_a_day_has_24_hours_in_every_time_zone(sql: Session) -> None:
 
 
 async def test_a_month_is_one_of_the_calendar(sql: Session) -> None:
-    """In UTC: from 31 January to the end of February."""
+    """In UTC a month leads from 31 January to the end of February."""
     clock = """
         set local timezone = 'Pacific/Auckland';
         create or replace function asyncq.clock() returns timestamptz language sql volatile
@@ -364,10 +364,10 @@ async def test_replacing_restarts_the_period(sql: Session) -> None:
         ({"states": ALL_STATES, "period": "P1M"}, ["completed", "cancelled", "discarded"], "1 month"),
     ],
 )
-async def test_a_job_is_kept_for_as_long_as_its_policy_looks_at_ended_jobs(
+async def test_a_job_is_kept_for_as_long_as_its_policy_includes_ended_jobs(
     sql: Session, policy: dict[str, Any], states: list[str] | None, until: str | None
 ) -> None:
-    """And no longer: a row for each job that ever was would be a table without an end."""
+    """A row for each job for ever would be an endless table."""
     await ask(sql, policy)
     row = await sql.row(
         """
@@ -381,8 +381,8 @@ async def test_a_job_is_kept_for_as_long_as_its_policy_looks_at_ended_jobs(
     assert (states, True) == (row["keep_states"], row["fits"])
 
 
-async def test_an_ended_job_that_was_kept_bars_others_until_its_time(sql: Session) -> None:
-    """Also before it is pruned: whether a request is barred must not depend on when somebody cleaned up."""
+async def test_an_ended_job_that_was_kept_conflicts_with_others_until_its_time(sql: Session) -> None:
+    """It counts until then even if it is not pruned, and not afterwards: the time of a cleanup must not matter."""
     policy = {"states": ["completed"], "period": "PT1H"}
     job = (await ask(sql, policy)).id
     await sql.rows("select asyncq._end_jobs(array[$1::bigint], 'completed')", job)

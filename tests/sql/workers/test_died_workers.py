@@ -55,7 +55,7 @@ async def rescued_in_part(dsn: str, own: Session, hold: str, level: str = LEVELS
 async def test_a_beat_of_a_worker_that_was_rescued_in_part_is_refused(
     dsn: str, own: Session, hold: str, level: str
 ) -> None:
-    """Otherwise it would go on beside the workers that run its jobs again."""
+    """Otherwise it would continue beside the workers that run its jobs again."""
     worker, rescued = await rescued_in_part(dsn, own, hold, level)
     (held,) = await own.run("lock_worker", worker, await own.value("select pg_backend_pid()"))
 
@@ -85,7 +85,7 @@ async def test_all_agree_that_a_worker_that_was_rescued_in_part_is_dead(dsn: str
 
 
 async def test_a_dead_worker_that_leaves_keeps_its_row_until_its_claims_are_rescued(dsn: str, own: Session) -> None:
-    """Without a row only a thorough rescue would find them."""
+    """Without a row only a thorough rescue would find the claims."""
     worker, _ = await rescued_in_part(dsn, own, "an administrator")
     removed = await own.run("remove_worker", worker)
     back = await own.run("rescue_jobs", AT_A_GLANCE)
@@ -106,8 +106,8 @@ async def test_the_rest_of_a_dead_worker_is_rescued_although_it_has_its_lock_aga
     assert (1, []) == (len(back), await claimed(own))
 
 
-async def test_an_administrator_unlocks_what_is_left_of_a_dead_worker(dsn: str, own: Session) -> None:
-    """As of any other."""
+async def test_an_administrator_unlocks_the_rest_of_a_dead_worker(dsn: str, own: Session) -> None:
+    """Claims of any other worker are unlocked in the same way."""
     worker, _ = await rescued_in_part(dsn, own, "an administrator")
     touched = await own.rows("select from asyncq.force_unlock_workers(array[$1])", str(worker))
 
@@ -132,10 +132,8 @@ async def test_a_worker_that_was_rescued_in_part_after_the_grace_is_dead_too(dsn
         assert (1, []) == (len(rescued), await late.run("beat", worker, NO_LOCK, [], "{}"))
 
 
-async def test_a_transaction_whose_own_claim_stands_completes_its_job_although_its_worker_is_dead(
-    dsn: str, own: Session
-) -> None:
-    """No other worker has run it, nor can any while the transaction is open."""
+async def test_a_transaction_completes_its_job_although_its_worker_is_dead(dsn: str, own: Session) -> None:
+    """No other worker can run the job while the transaction has the claim."""
     worker = await register(own)
     kept, _ = await add(own), await add(own)
     await fetch(own, worker=worker, token=7)

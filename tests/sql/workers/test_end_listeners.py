@@ -20,7 +20,7 @@ async def worker(sql: Session) -> int:
 async def test_a_rescue_ends_the_listen_connection_of_each_worker_that_it_declares_dead(
     dsn: str, own: Session, *, slots: bool
 ) -> None:
-    """With a slot or without one; the connections of other workers stay."""
+    """It may have a slot or not. Connections of other workers stay."""
     dead, alive = await worker(own), await worker(own)
     async with session(dsn, own.schema) as gone, session(dsn, own.schema) as stays:
         for ear, of in ((gone, dead), (stays, alive)):
@@ -48,7 +48,7 @@ async def test_a_rescue_ends_no_connection_of_a_worker_that_it_declared_dead_bef
 
 
 async def test_a_role_without_the_right_to_end_a_connection_rescues_all_the_same(dsn: str, own: Session) -> None:
-    """With a warning: nothing else explains why the queue fills."""
+    """A warning explains why the notification queue fills."""
     said: list[str] = []
     dead = await worker(own)
     await own.rows(SILENT, dead)

@@ -30,8 +30,8 @@ async def holding(
     await sql.execute("delete from asyncq._workers")
 
 
-async def test_a_worker_that_was_silent_for_two_leases_holds_nothing_any_more(dsn: str, claiming: Session) -> None:
-    """It was stopped, or its machine is gone and nobody has noticed: others get its job at once."""
+async def test_a_worker_that_was_silent_for_two_leases_loses_its_transactions(dsn: str, claiming: Session) -> None:
+    """The worker was paused, or its machine is gone unnoticed. Others get its job at once."""
     async with holding(dsn, claiming, silent_s=61) as (handler, worker, job):
         before = await claiming.values("select job_id from asyncq._rescue_jobs(true)")
         ended = [tuple(row) for row in await claiming.run("end_transactions")]
@@ -42,7 +42,7 @@ async def test_a_worker_that_was_silent_for_two_leases_holds_nothing_any_more(ds
     assert ([], [(worker, job)], [job]) == (before, ended, after)
 
 
-async def test_transactions_are_found_whatever_the_caller_has_set(dsn: str, claiming: Session) -> None:
+async def test_transactions_are_found_with_any_settings_of_the_caller(dsn: str, claiming: Session) -> None:
     """Some roles and databases read a backslash in a plain literal as an escape."""
     async with holding(dsn, claiming, silent_s=61) as (handler, worker, job):
         await claiming.execute("set standard_conforming_strings = off; set escape_string_warning = off")
@@ -63,8 +63,8 @@ async def test_a_worker_that_could_not_reach_the_server_keeps_its_transactions(d
     assert ([], [job]) == (ended, held)
 
 
-async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, claiming: Session) -> None:
-    """It may be about to come back, and its handlers are on their way."""
+async def test_a_worker_that_is_only_late_keeps_its_transactions(dsn: str, claiming: Session) -> None:
+    """It may come back, and its handlers are still running."""
     async with holding(dsn, claiming, silent_s=59) as (handler, _, job):
         ended = await claiming.run("end_transactions")
 
@@ -72,7 +72,7 @@ async def test_a_worker_that_is_merely_late_keeps_its_transactions(dsn: str, cla
 
 
 async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming: Session) -> None:
-    """Others work on, beside them."""
+    """Transactions of other workers continue."""
     async with (
         holding(dsn, claiming, silent_s=0) as (handler, _, kept),
         holding(dsn, claiming, silent_s=61) as (gone, silent, _),
@@ -84,8 +84,8 @@ async def test_only_the_transactions_of_the_silent_are_ended(dsn: str, claiming:
         assert ([silent], 1, [kept]) == (ended, await handler.value("select 1"), await claimed(claiming))
 
 
-async def test_a_transaction_that_one_may_not_end_is_left_alone(dsn: str, claiming: Session) -> None:
-    """It is a superuser's, or that of a role of which this one is no member: the others are rescued all the same."""
+async def test_a_transaction_that_the_role_may_not_end_is_left_alone(dsn: str, claiming: Session) -> None:
+    """It belongs to a superuser, or to a role without membership. Other transactions are still ended."""
     role = f"weak_{claiming.schema}"
     async with holding(dsn, claiming, silent_s=61) as (handler, _, job):
         await claiming.execute(f"""
@@ -114,8 +114,8 @@ async def two_logins(sql: Session) -> AsyncGenerator[tuple[str, str]]:
         await sql.execute(f"drop owned by {name}; drop role {name}")
 
 
-async def test_a_transaction_that_one_may_not_end_is_told_of(dsn: str, claiming: Session) -> None:
-    """Its job waits for as long as it is open, and nothing else says why."""
+async def test_a_transaction_that_the_role_may_not_end_is_reported(dsn: str, claiming: Session) -> None:
+    """Its job waits until it ends, and nothing else shows the reason."""
     said: list[str] = []
     async with (
         two_logins(claiming) as (one, two),
@@ -163,7 +163,7 @@ async def test_an_unlock_by_force_does_not_wait_for_ever(dsn: str, claiming: Ses
 
 
 async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, claiming: Session) -> None:
-    """Whoever does that knows that it is gone; or wants it to be."""
+    """The administrator knows, or decides, that the worker has ended."""
     async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
         unlocked = await claiming.values("select id from asyncq.force_unlock_workers($1)", [str(worker), "no number"])
         await wait_until(handler.connection.is_closed, description="the end of the connection to arrive")
@@ -172,7 +172,7 @@ async def test_a_worker_that_is_unlocked_by_force_is_not_waited_for(dsn: str, cl
 
 
 async def test_the_transaction_of_a_job_bears_its_name_as_long_as_it_lasts(dsn: str, claiming: Session) -> None:
-    """For somebody who looks for the owner of an open transaction."""
+    """An administrator can then find the owner of an open transaction."""
     async with holding(dsn, claiming, silent_s=0) as (handler, worker, job):
         names = [await handler.value("show application_name")]
         await handler.connection.execute("rollback")

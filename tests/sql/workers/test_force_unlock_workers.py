@@ -9,7 +9,7 @@ UNLOCK = "select * from asyncq.force_unlock_workers($1)"
 
 
 async def test_the_jobs_of_these_workers_can_be_fetched_again(sql: Session) -> None:
-    """Those of others are left alone; the rows come back in the order of their ids."""
+    """Jobs of others are left alone. The rows have the order of their ids."""
     ids = [await add(sql, queue=queue) for queue in (None, "q", None)]
     for worker in (7, 8, 9):
         await fetch(sql, 1, worker=worker)
@@ -32,7 +32,10 @@ async def test_their_queues_are_free(sql: Session) -> None:
 
 
 async def test_run_at_and_last_error_stay_and_the_attempt_that_began_counts(sql: Session) -> None:
-    """The view shows the same attempts as while it ran, as in graphile-worker: what kills its workers ends some day."""
+    """The view shows the same attempts as before, as in graphile-worker.
+
+    So a job that kills its workers is discarded one day.
+    """
     await add(sql)
     await sql.rows("update asyncq._jobs set attempts = 2, last_error = 'e'")
     await fetch(sql, worker=7)
@@ -43,8 +46,8 @@ async def test_run_at_and_last_error_stay_and_the_attempt_that_began_counts(sql:
     assert (3, "e") == (row["attempts"], row["last_error"])
 
 
-async def test_what_comes_of_the_dropped_claim_is_refused(sql: Session) -> None:
-    """Its worker may live after all: then the job has a second run, and this one does not count."""
+async def test_a_settlement_of_the_dropped_claim_is_refused(sql: Session) -> None:
+    """Its worker may still live. The job then has a second run, and the first one does not count."""
     await add(sql)
     claims = await fetch(sql, worker=7)
     await sql.rows(UNLOCK, ["7"])
@@ -54,7 +57,7 @@ async def test_what_comes_of_the_dropped_claim_is_refused(sql: Session) -> None:
 
 @pytest.mark.parametrize("ids", [None, [], [None], ["70"], [" 7"], ["x"], ["7 "], ["07"]])
 async def test_ids_are_compared_exactly(sql: Session, ids: list[str] | None) -> None:
-    """Unknown ones are ignored, null is nobody."""
+    """Unknown ids and null are ignored."""
     job = await add(sql)
     await fetch(sql, worker=7)
 
@@ -65,7 +68,7 @@ UNLOCK_BY_ROWS = "select document::json ->> 'id' as id from asyncq._force_unlock
 
 
 async def test_a_job_that_was_cancelled_ends_as_cancelled(sql: Session) -> None:
-    """For everybody else it was that already."""
+    """For all other callers it had ended before."""
     job = await add(sql)
     await fetch(sql, worker=7)
     await sql.rows("""
@@ -80,8 +83,8 @@ async def test_a_job_that_was_cancelled_ends_as_cancelled(sql: Session) -> None:
     )
 
 
-async def test_a_job_that_was_asked_for_again_begins_anew(sql: Session) -> None:
-    """It has the payload of that request, whatever the outcome of the released run would have been."""
+async def test_a_job_that_was_rerun_runs_again(sql: Session) -> None:
+    """It has the payload of the rerun, whatever the unlocked run would have returned."""
     job = await add(sql)
     await fetch(sql, worker=7)
     await sql.rows("""update asyncq._jobs set attempts = 24, rerun = '{"new": 1}'""")
@@ -104,8 +107,8 @@ async def test_the_last_attempt_was_the_last(sql: Session) -> None:
     )
 
 
-async def test_the_workers_lose_their_rows_and_are_told(own: Session) -> None:
-    """One that lives after all cancels its handlers, instead of running on beside the next run."""
+async def test_the_workers_lose_their_rows_and_are_notified(own: Session) -> None:
+    """A worker that still lives cancels its handlers, so that no job runs twice at once."""
     heard: list[object] = []
     (row,) = await own.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await own.connection.add_listener(f"{own.schema}:cancel", lambda *said: heard.append(said[3]))

@@ -6,8 +6,8 @@ from tests.support.session import Session
 
 
 @pytest.mark.parametrize(("silent", "leased"), [("0", True), ("29 s", True), ("31 s", False)])
-async def test_a_lease_begins_anew_with_each_beat(sql: Session, silent: str, leased: bool) -> None:
-    """Whatever is known of the lock."""
+async def test_a_lease_is_extended_by_each_beat(sql: Session, silent: str, leased: bool) -> None:
+    """The state of the lock does not matter."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.rows("update asyncq._workers set last_seen = clock_timestamp() - $1::text::interval", silent)
 

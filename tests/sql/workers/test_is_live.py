@@ -7,7 +7,7 @@ from tests.support.session import Session
 
 @pytest.mark.parametrize(("silent", "live"), [("0", True), ("29 s", True), ("31 s", False)])
 async def test_a_worker_lives_for_its_lease_after_its_last_beat(sql: Session, silent: str, live: bool) -> None:
-    """After that any other one takes its jobs."""
+    """Afterwards any other worker takes its jobs."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.rows("update asyncq._workers set last_seen = clock_timestamp() - $1::text::interval", silent)
 
@@ -26,7 +26,7 @@ async def test_a_worker_lives_for_its_lease_after_its_last_beat(sql: Session, si
 async def test_a_worker_whose_lock_is_free_lives_for_the_grace(
     sql: Session, doubted: str, locks: bool, since: str, live: bool
 ) -> None:
-    """Where a free lock says anything: not without a lock, nor while the server is younger than the lease."""
+    """A free lock counts only if the worker uses locks, and the server is older than the lease."""
     await sql.execute(f"""
         create or replace function asyncq._locks_since() returns timestamptz language sql volatile
         as $$ select '{since}'::timestamptz $$""")
@@ -39,7 +39,7 @@ async def test_a_worker_whose_lock_is_free_lives_for_the_grace(
 
 
 @pytest.mark.parametrize(("since", "live"), [("9 s", True), ("11 s", False)])
-async def test_nobody_is_dead_while_the_server_has_just_returned(sql: Session, since: str, live: bool) -> None:
+async def test_no_worker_is_dead_while_the_server_has_just_returned(sql: Session, since: str, live: bool) -> None:
     """A worker could not prove that it lives while there was no server."""
     await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
     await sql.rows("update asyncq._workers set last_seen = clock_timestamp() - interval '1 day'")

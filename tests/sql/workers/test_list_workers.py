@@ -1,4 +1,4 @@
-"""`_list_workers`: who there is, and how it is."""
+"""`_list_workers`: the workers and their states."""
 
 import pytest
 
@@ -12,8 +12,8 @@ async def worker(sql: Session) -> int:
     return row["id"]
 
 
-async def test_a_worker_is_listed_with_what_it_runs(sql: Session) -> None:
-    """Whatever a human asks when jobs do not move."""
+async def test_a_worker_is_listed_with_its_running_jobs(sql: Session) -> None:
+    """An administrator needs this when jobs do not run."""
     first, second = await worker(sql), await worker(sql)
     for _ in range(2):
         await add(sql)
@@ -43,7 +43,7 @@ async def test_a_worker_has_a_state(sql: Session, change: str, state: str) -> No
 
 
 async def test_a_worker_without_a_row_that_holds_claims_is_listed_too(sql: Session) -> None:
-    """Otherwise nobody could name it to free them."""
+    """Otherwise nobody could name it to free the claims."""
     await add(sql)
     await fetch(sql, worker=77)
     (row,) = await sql.run("list_workers")

@@ -1,4 +1,4 @@
-"""`_lock_space`: the locks of two schemas never meet."""
+"""`_lock_space`: the locks of two schemas never conflict."""
 
 from tests.support.session import Session
 

@@ -1,10 +1,10 @@
-"""`_locks_since`: since when nobody has lost a lock without having died."""
+"""`_locks_since`: since when a lost lock proves a death."""
 
 from tests.support.session import Session
 
 
-async def test_a_run_of_the_server_that_nobody_has_noted_begins_now(sql: Session) -> None:
-    """After a crash or a promotion the note is gone: its table is unlogged."""
+async def test_an_unrecorded_run_of_the_server_begins_now(sql: Session) -> None:
+    """After a crash or a promotion the record is gone, since its table is unlogged."""
     await sql.execute("delete from asyncq._server_runs")
 
     assert await sql.value("select asyncq._locks_since() >= statement_timestamp()")

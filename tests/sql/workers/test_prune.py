@@ -1,4 +1,4 @@
-"""`prune`: what need not be kept goes, a batch at a time; what is kept, or somebody holds, stays."""
+"""`prune`: expired rows are deleted in batches; locked rows stay."""
 
 import json
 
@@ -40,8 +40,8 @@ async def jobs(sql: Session) -> list[int]:
     return await sql.values("select id from asyncq._jobs order by id")
 
 
-async def test_a_job_that_were_discarded_goes_when_its_time_is_over(sql: Session) -> None:
-    """Counted from its last change: a job may wait for a year before it fails."""
+async def test_a_discarded_job_is_removed_when_its_time_is_over(sql: Session) -> None:
+    """Its last change counts: a job may wait for a year before it fails."""
     old, young = await failed(sql, DAY_S + 60), await failed(sql, DAY_S - 60)
     await sql.rows("update asyncq._jobs set created_at = now() - interval '1 year', run_at = created_at")
 
@@ -50,7 +50,7 @@ async def test_a_job_that_were_discarded_goes_when_its_time_is_over(sql: Session
 
 
 async def test_without_a_retention_failed_jobs_stay_for_ever(sql: Session) -> None:
-    """The rest is pruned all the same."""
+    """Other rows are still pruned."""
     job = await failed(sql, 1e9)
     await sql.execute(KEEP_ENDED.format(until=PASSED, first=1, last=1))
 
@@ -60,7 +60,7 @@ async def test_without_a_retention_failed_jobs_stay_for_ever(sql: Session) -> No
 
 @pytest.mark.parametrize("state", ["waits", "waits for its retry", "runs in its last attempt"])
 async def test_a_job_that_is_not_discarded_stays_however_old_it_is(sql: Session, state: str) -> None:
-    """An old job that still waits is a backlog, no rubbish."""
+    """An old job that still waits is a backlog, and must stay."""
     job = await add(sql, max_attempts=3)
     if state.startswith("runs"):
         await fetch(sql)
@@ -75,7 +75,7 @@ async def test_a_job_that_is_not_discarded_stays_however_old_it_is(sql: Session,
 async def test_a_failed_job_leaves_an_ended_one_if_that_was_asked_for(
     sql: Session, states: list[str], kept: bool
 ) -> None:
-    """A unique policy that counts discarded jobs goes on counting it until its window has passed."""
+    """A unique policy that counts discarded jobs needs it until its period is over."""
     job = await failed(sql, 2 * DAY_S)
     await keep(sql, job, states)
 
@@ -83,8 +83,8 @@ async def test_a_failed_job_leaves_an_ended_one_if_that_was_asked_for(
     assert ([], [(job, "discarded")] if kept else []) == (await jobs(sql), await ended(sql))
 
 
-async def test_ended_jobs_and_requests_go_when_they_need_not_be_kept(sql: Session) -> None:
-    """Some are to be kept for ever."""
+async def test_expired_ended_jobs_and_requests_are_pruned(sql: Session) -> None:
+    """Some must be kept for ever."""
     for statement in (KEEP_ENDED, KEEP_REQUESTS):
         await sql.execute(statement.format(until=PASSED, first=1, last=2))
         await sql.execute(statement.format(until=COMING, first=3, last=4))
@@ -95,8 +95,8 @@ async def test_ended_jobs_and_requests_go_when_they_need_not_be_kept(sql: Sessio
     assert ["k3", "k4", "k5"] == await sql.values("select key from asyncq._requests order by key")
 
 
-async def test_what_does_not_count_any_more_goes_at_that_very_moment(sql: Session) -> None:
-    """To the microsecond: an add that looked at it then would not see it."""
+async def test_a_row_is_pruned_from_the_moment_on_at_which_it_expires(sql: Session) -> None:
+    """An add at that microsecond would ignore it too."""
     await sql.execute(KEEP_ENDED.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
     await sql.execute(KEEP_REQUESTS.format(until="now() + interval '1 us' * (i - 1)", first=1, last=2))
     await sql.execute("""
@@ -117,8 +117,8 @@ async def test_a_batch_takes_so_many_of_each_the_oldest_first(sql: Session) -> N
     assert (2, 2, 2) == await prune(sql, most=3)
 
 
-async def test_what_somebody_holds_is_skipped_and_taken_the_next_time(dsn: str, own: Session) -> None:
-    """Pruning waits for nobody: a user's open transaction must not stop it."""
+async def test_a_locked_row_is_skipped_and_pruned_the_next_time(dsn: str, own: Session) -> None:
+    """A user's open transaction must not stop the pruning."""
     held, free = await failed(own, 2 * DAY_S), await failed(own, 2 * DAY_S)
     await own.execute(KEEP_ENDED.format(until=PASSED, first=1, last=2))
     await own.execute(KEEP_REQUESTS.format(until=PASSED, first=1, last=2))
@@ -133,8 +133,8 @@ async def test_what_somebody_holds_is_skipped_and_taken_the_next_time(dsn: str, 
     assert free != held
 
 
-async def test_a_job_that_is_tried_again_at_this_moment_stays(dsn: str, own: Session) -> None:
-    """An administrator's retry wins, also when it commits while the row is looked at."""
+async def test_a_job_that_is_retried_at_this_moment_stays(dsn: str, own: Session) -> None:
+    """An administrator's retry wins, even if it commits while the row is checked."""
     job = await failed(own, 2 * DAY_S)
     async with session(dsn, own.schema) as other, other.connection.transaction():
         await other.rows("update asyncq._jobs set attempts = 0")

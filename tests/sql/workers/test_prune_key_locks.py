@@ -1,4 +1,4 @@
-"""`prune_key_locks`: a walk removes key locks that nobody has used for a day; an add inserts its key lock again."""
+"""`prune_key_locks`: a walk removes key locks that were unused for a day; an add inserts its key lock again."""
 
 import json
 
@@ -16,12 +16,12 @@ KEY_LOCKS = "select key from asyncq._key_locks order by key"
 
 
 async def prune_key_locks(sql: Session, after: int = FIRST, most: int = 100) -> tuple[int, int | None]:
-    """A step of the walk. Returns how many key locks were removed, and where it goes on."""
+    """Make one step of the walk. Returns how many key locks were removed, and where the next step begins."""
     (row,) = await sql.run("prune_key_locks", after, most)
     return tuple(row)
 
 
-async def test_gates_that_were_not_used_for_a_day_go(sql: Session) -> None:
+async def test_key_locks_that_were_not_used_for_a_day_are_removed(sql: Session) -> None:
     """A key that is used each day costs one row, one that was used once none."""
     await sql.execute(FILL.format(first=-3, last=4))
 
@@ -29,8 +29,8 @@ async def test_gates_that_were_not_used_for_a_day_go(sql: Session) -> None:
     assert [-3, -1, 1, 3] == await sql.values(KEY_LOCKS)
 
 
-async def test_a_walk_goes_over_all_gates_a_few_at_a_time(sql: Session) -> None:
-    """Also where nothing is to be removed, and to its end."""
+async def test_a_walk_covers_all_key_locks_a_few_at_a_time(sql: Session) -> None:
+    """It continues to the end even where nothing is removed."""
     await sql.execute(FILL.format(first=1, last=7))
     steps = []
     at: int | None = FIRST
@@ -42,8 +42,8 @@ async def test_a_walk_goes_over_all_gates_a_few_at_a_time(sql: Session) -> None:
     assert [1, 3, 5, 7] == await sql.values(KEY_LOCKS)
 
 
-async def test_a_gate_that_somebody_passes_is_skipped(dsn: str, own: Session) -> None:
-    """Its row is locked, and it is used at this moment."""
+async def test_a_key_lock_that_is_held_is_skipped(dsn: str, own: Session) -> None:
+    """Its row is locked, since it is being used."""
     await own.execute("insert into asyncq._key_locks (key, used_at) values (2, now() - interval '2 days')")
     async with session(dsn, own.schema) as other, other.connection.transaction():
         await other.rows("update asyncq._key_locks set used_at = clock_timestamp()")
@@ -53,8 +53,8 @@ async def test_a_gate_that_somebody_passes_is_skipped(dsn: str, own: Session) ->
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-async def test_a_step_reads_its_few_gates_only(own: Session, analysed: bool) -> None:
-    """Of 20,000."""
+async def test_a_step_reads_only_its_few_key_locks(own: Session, analysed: bool) -> None:
+    """There are 20,000."""
     await own.execute(FILL.format(first=1, last=20000))
     if analysed:
         await own.execute("analyze asyncq._key_locks")

@@ -1,4 +1,4 @@
-"""`_rescue_jobs`: what dead workers leave behind comes back."""
+"""`_rescue_jobs`: returns the claims of dead workers."""
 
 import pytest
 
@@ -39,8 +39,8 @@ async def workers(sql: Session) -> list[int]:
     return await sql.values("select id from asyncq._workers order by id")
 
 
-async def test_a_dead_workers_jobs_come_back_with_one_attempt_less(sql: Session) -> None:
-    """They run again at once; what killed the worker may have been the job."""
+async def test_a_dead_workers_jobs_are_returned_with_one_attempt_less(sql: Session) -> None:
+    """They are due at once. The job may have killed the worker."""
     dead = await worker(sql)
     jobs = [await add(sql, max_attempts=3), await add(sql, queue="q")]
     await fetch(sql, worker=dead)
@@ -58,7 +58,7 @@ async def test_a_dead_workers_jobs_come_back_with_one_attempt_less(sql: Session)
 
 
 async def test_the_last_attempt_ends_with_the_worker(sql: Session) -> None:
-    """A job that kills its workers must not do so for ever."""
+    """A job must not kill workers for ever."""
     dead = await worker(sql)
     job = await add(sql, max_attempts=1)
     await fetch(sql, worker=dead)
@@ -85,7 +85,7 @@ async def test_a_rescue_adds_no_attempt_beyond_the_limit_and_takes_none_away(
 
 @pytest.mark.parametrize("thorough", [False, True])
 async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> None:
-    """However long they run."""
+    """Its jobs may run for long."""
     alive = await worker(sql, lease_s=3600.0)
     job = await add(sql, queue="q")
     await fetch(sql, worker=alive)
@@ -96,7 +96,7 @@ async def test_a_living_worker_keeps_its_jobs(sql: Session, thorough: bool) -> N
 
 
 async def test_each_worker_has_a_lease_of_its_own(sql: Session) -> None:
-    """Options differ between programs."""
+    """Programs have different options."""
     patient, hasty = await worker(sql, lease_s=3600.0), await worker(sql)
     for one in (patient, hasty):
         await die(sql, one)
@@ -105,8 +105,8 @@ async def test_each_worker_has_a_lease_of_its_own(sql: Session) -> None:
     assert [patient] == await workers(sql)
 
 
-async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql: Session) -> None:
-    """A stalled worker may claim after it was declared dead; the look costs a scan."""
+async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_rescue(sql: Session) -> None:
+    """A stalled worker may claim after it was declared dead. The search needs a scan."""
     job = await add(sql, queue="q")
     await fetch(sql, worker=77)
     at_a_glance = await rescue(sql)
@@ -116,7 +116,7 @@ async def test_claims_of_a_worker_without_a_row_are_found_by_a_thorough_look(sql
     assert ([], []) == (await claimed(sql), await locked_queues(sql))
 
 
-async def test_a_queue_that_nobody_living_has_locked_is_freed_by_a_thorough_look(sql: Session) -> None:
+async def test_a_queue_that_no_live_worker_has_locked_is_freed_by_a_thorough_rescue(sql: Session) -> None:
     """If a job's row was deleted by hand, its queue would never run a job again."""
     await add(sql, queue="q")
     await fetch(sql, worker=77)
@@ -126,7 +126,7 @@ async def test_a_queue_that_nobody_living_has_locked_is_freed_by_a_thorough_look
     assert [] == await locked_queues(sql)
 
 
-async def test_a_queue_whose_running_job_was_deleted_by_hand_is_freed_by_a_thorough_look(sql: Session) -> None:
+async def test_a_queue_whose_running_job_was_deleted_by_hand_is_freed_by_a_thorough_rescue(sql: Session) -> None:
     """Its worker lives, may do so for months, and has nothing that it could settle."""
     living = await worker(sql)
     await add(sql, queue="q")
@@ -143,7 +143,7 @@ async def test_a_queue_whose_running_job_was_deleted_by_hand_is_freed_by_a_thoro
 
 
 async def test_the_claims_of_others_are_left_alone(sql: Session) -> None:
-    """Of jobs and of queues."""
+    """This holds for jobs and queues."""
     dead, alive = await worker(sql), await worker(sql)
     await add(sql, queue="theirs")
     await fetch(sql, worker=dead)
@@ -181,8 +181,8 @@ async def test_rescuing_twice_counts_one_attempt(sql: Session) -> None:
 
 
 @pytest.mark.parametrize("queues", [True, False])
-async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own: Session, queues: bool) -> None:
-    """Rescue waits for nobody; the worker's row stays until nothing of it is left."""
+async def test_a_job_that_is_locked_is_rescued_the_next_time(dsn: str, own: Session, queues: bool) -> None:
+    """The rescue waits for nobody. The worker's row stays until all claims are returned."""
     dead = await worker(own)
     await add_many(own, 2, queue="'q' || i" if queues else "null")
     held, free = [claim["id"] for claim in await fetch(own, worker=dead)]
@@ -198,7 +198,7 @@ async def test_a_job_that_somebody_holds_is_rescued_the_next_time(dsn: str, own:
 
 
 async def test_two_rescues_at_once_share_no_worker(dsn: str, own: Session) -> None:
-    """The second one skips what the first one has in hand, and does not wait."""
+    """The second one skips the workers of the first one, and does not wait."""
     dead = await worker(own)
     await add(own, queue="q")
     await fetch(own, worker=dead)
@@ -210,8 +210,8 @@ async def test_two_rescues_at_once_share_no_worker(dsn: str, own: Session) -> No
     assert (1, []) == (len(first), second)
 
 
-async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> None:
-    """So the worker learns that it was given up."""
+async def test_a_beat_that_comes_too_late_finds_no_row(sql: Session) -> None:
+    """The worker then knows that it was declared dead."""
     dead = await worker(sql)
     await die(sql, dead)
     await rescue(sql)
@@ -219,8 +219,8 @@ async def test_a_heartbeat_that_comes_too_late_finds_no_row(sql: Session) -> Non
     assert [] == await sql.run("beat", dead, NO_LOCK, [], "{}")
 
 
-async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own: Session) -> None:
-    """Whoever it is, he is not waited for; without the worker's row nobody would look for the queue again."""
+async def test_a_queue_that_is_locked_is_freed_the_next_time(dsn: str, own: Session) -> None:
+    """A lock must not delay the rescue. The worker's row stays, so that the next rescue finds the queue."""
     dead = await worker(own)
     job = await add(own, queue="q")
     await fetch(own, worker=dead)
@@ -236,9 +236,7 @@ async def test_a_queue_that_somebody_holds_is_freed_the_next_time(dsn: str, own:
 
 
 @pytest.mark.parametrize("thorough", [False, True])
-async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_attempt(
-    sql: Session, thorough: bool
-) -> None:
+async def test_marked_jobs_of_a_dead_worker_end_by_their_mark_and_lose_no_attempt(sql: Session, thorough: bool) -> None:
     """A cancelled job must not run again, and one that was asked for again is no worse for the run that was lost."""
     dead = 77 if thorough else await worker(sql)
     cancelled, again, plain = [await add(sql, queue=f"q{number}", max_attempts=1) for number in range(3)]
@@ -257,7 +255,7 @@ async def test_marked_jobs_of_a_dead_worker_end_as_their_mark_says_and_lose_no_a
     assert [(again, 0), *[(plain, 0)] * thorough] == back
 
 
-async def test_when_a_worker_is_gone_all_others_are_woken(own: Session) -> None:
+async def test_when_a_worker_is_rescued_all_others_are_notified(own: Session) -> None:
     """The rescued job is due, its queue is free, and the dead worker may have been on call."""
     heard: list[object] = []
     dead = await worker(own)
@@ -273,7 +271,7 @@ async def test_when_a_worker_is_gone_all_others_are_woken(own: Session) -> None:
 
 
 async def test_a_worker_whose_lock_stayed_free_is_rescued_before_its_lease_is_over(sql: Session) -> None:
-    """Its process has died: its connection has ended, and it did not come back within the grace."""
+    """Its process has died: its connection ended, and it did not return within the grace."""
     await be_up_for_long(sql.connection, sql.schema)
     dead = await register(sql)
     job = await add(sql)
@@ -289,10 +287,10 @@ async def test_a_worker_whose_lock_stayed_free_is_rescued_before_its_lease_is_ov
     assert (said, []) == (await sql.value("select last_error from asyncq._jobs"), await workers(sql))
 
 
-async def test_a_worker_that_has_its_lock_again_is_not_rescued_although_it_has_not_said_so_yet(
+async def test_a_worker_that_has_its_lock_again_is_not_rescued_although_it_has_not_beaten_yet(
     dsn: str, own: Session
 ) -> None:
-    """It takes its lock first, then it beats: between the two it lives."""
+    """It takes its lock first, then it beats. It lives in between."""
     await be_up_for_long(own.connection, own.schema)
     async with session(dsn, own.schema) as other:
         late = await register(other)
@@ -307,8 +305,8 @@ async def test_a_worker_that_has_its_lock_again_is_not_rescued_although_it_has_n
     assert [late] == left
 
 
-async def test_who_rescues_a_worker_has_its_lock_meanwhile(dsn: str, own: Session) -> None:
-    """So that it does not come back in the middle: it finds its row gone."""
+async def test_a_rescue_holds_the_lock_of_its_worker(dsn: str, own: Session) -> None:
+    """Otherwise the worker could come back in the middle. It must find its row deleted."""
     await be_up_for_long(own.connection, own.schema)
     async with session(dsn, own.schema) as other:
         late = await register(other)

@@ -13,14 +13,14 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture
 async def sql(own: Session) -> Session:
-    """A session that looks, on a server that has been up for long."""
+    """A session that checks workers, on a server that has been up for long."""
     await be_up_for_long(own.connection, own.schema)
     return own
 
 
 @pytest.fixture
 async def other(dsn: str, schema: str) -> AsyncIterator[Session]:
-    """The session of the worker that is looked at; at the end its row is gone."""
+    """The session of the checked worker; at the end its row is deleted."""
     async with session(dsn, schema) as opened:
         yield opened
         await opened.execute("delete from asyncq._workers")
@@ -30,13 +30,13 @@ NO_LOCK = False
 
 
 async def watch(sql: Session, worker_id: int = 0) -> tuple[int, int, bool, bool]:
-    """Look. Returns the number of workers, the rank, whether one is dead, whether one has some grace left."""
+    """Check the workers. Returns their number, the rank, whether one is dead, whether one has some grace left."""
     (row,) = await sql.run("watch_workers", worker_id)
     return row["workers"], row["rank"], row["dead"], (row["grace_left_s"] or 0) > 0
 
 
-async def test_a_lock_that_is_held_says_that_its_worker_lives(sql: Session, other: Session) -> None:
-    """And the look leaves it alone."""
+async def test_a_lock_that_is_held_proves_that_its_worker_lives(sql: Session, other: Session) -> None:
+    """The check leaves the worker alone."""
     worker = await register(other)
 
     assert (1, 0, False, False) == await watch(sql)
@@ -46,8 +46,8 @@ async def test_a_lock_that_is_held_says_that_its_worker_lives(sql: Session, othe
     )
 
 
-async def test_a_free_lock_is_noted_and_its_worker_has_the_grace_to_come_back(sql: Session, other: Session) -> None:
-    """It may only have lost a connection; a second look does not start the grace again."""
+async def test_a_free_lock_is_recorded_and_its_worker_has_the_grace_to_come_back(sql: Session, other: Session) -> None:
+    """It may only have lost a connection. A second check does not restart the grace."""
     worker = await register(other)
     await let_go(other, worker)
     first = await watch(sql)
@@ -59,7 +59,7 @@ async def test_a_free_lock_is_noted_and_its_worker_has_the_grace_to_come_back(sq
 
 
 async def test_a_worker_that_does_not_come_back_within_the_grace_is_dead(sql: Session, other: Session) -> None:
-    """The next worker that looks gets the answer, and rescues."""
+    """The next check reports it, so that a rescue follows."""
     worker = await register(other)
     await let_go(other, worker)
     await watch(sql)
@@ -70,7 +70,7 @@ async def test_a_worker_that_does_not_come_back_within_the_grace_is_dead(sql: Se
 
 @pytest.mark.parametrize("holds", [True, False])
 async def test_a_beat_ends_the_doubt(sql: Session, other: Session, holds: bool) -> None:
-    """Over whichever connection it came: without the lock only the lease counts from then on."""
+    """It may come over any connection. Without the lock only the lease counts afterwards."""
     worker = await register(other)
     await let_go(other, worker)
     await watch(sql)
@@ -82,8 +82,8 @@ async def test_a_beat_ends_the_doubt(sql: Session, other: Session, holds: bool) 
     assert ((1, 0, False, False), None) == (found, await doubted_at(sql, worker))
 
 
-async def test_the_worker_is_told_that_it_is_doubted(sql: Session, other: Session) -> None:
-    """Its own end of the connection may look well; it beats at once."""
+async def test_the_worker_is_notified_that_it_is_in_doubt(sql: Session, other: Session) -> None:
+    """Its end of the connection may look healthy. It beats at once."""
     heard: list[object] = []
     await other.connection.add_listener(f"{sql.schema}:cancel", lambda *said: heard.append(said[3]))
     worker = await register(other)
@@ -104,16 +104,16 @@ async def test_a_worker_never_doubts_itself(sql: Session) -> None:
     assert ((1, 0, False, False), None) == (found, left)
 
 
-async def test_a_worker_whose_own_lease_is_over_calls_for_no_rescue(sql: Session, other: Session) -> None:
-    """It would rescue its own jobs; its next beat says that it lives."""
+async def test_a_worker_whose_own_lease_is_over_starts_no_rescue(sql: Session, other: Session) -> None:
+    """It would rescue its own jobs. Its next beat proves that it lives."""
     worker = await register(other)
     await sql.execute("update asyncq._workers set last_seen = clock_timestamp() - interval '31 s'")
 
     assert (1, 0, False, False) == await watch(sql, worker)
 
 
-async def test_two_that_look_at_once_both_see_a_free_lock(dsn: str, sql: Session, other: Session) -> None:
-    """One that had to pass by would believe that the worker holds it."""
+async def test_two_checks_at_once_both_see_a_free_lock(dsn: str, sql: Session, other: Session) -> None:
+    """A check that skips the lock would believe that the worker holds it."""
     worker = await register(other)
     await let_go(other, worker)
     async with session(dsn, sql.schema) as looks_too, looks_too.connection.transaction():
@@ -122,8 +122,8 @@ async def test_two_that_look_at_once_both_see_a_free_lock(dsn: str, sql: Session
         assert (1, 0, False, True) == await watch(sql)
 
 
-async def test_a_worker_whose_row_somebody_holds_is_not_waited_for(dsn: str, sql: Session, other: Session) -> None:
-    """It is about to beat, or is being removed; the next look sees what has come of it."""
+async def test_a_worker_whose_row_is_locked_is_not_waited_for(dsn: str, sql: Session, other: Session) -> None:
+    """The worker is about to beat, or is being removed. The next check sees the result."""
     worker = await register(other)
     await let_go(other, worker)
     await sql.execute("set lock_timeout = '100ms'")
@@ -136,10 +136,8 @@ async def test_a_worker_whose_row_somebody_holds_is_not_waited_for(dsn: str, sql
 
 
 @pytest.mark.parametrize("happens", ["beat", "doubted"])
-async def test_what_happens_to_a_worker_during_a_look_counts(
-    dsn: str, sql: Session, other: Session, happens: str
-) -> None:
-    """Its row may say by then that no lock counts, or somebody else has begun its grace."""
+async def test_changes_of_a_worker_during_the_check_count(dsn: str, sql: Session, other: Session, happens: str) -> None:
+    """Its row may have changed to count no lock, or another worker may have begun its grace."""
     worker = await register(other)
     await let_go(other, worker)
     # The look stops when it has seen the row, and before it asks for the lock.
@@ -176,10 +174,10 @@ async def test_a_worker_behind_a_pooler_has_its_lease_only(sql: Session, other: 
 
 
 @pytest.mark.parametrize("lease_s", [30.0, 3600.0])
-async def test_while_the_server_is_younger_than_the_lease_a_free_lock_says_nothing(
+async def test_while_the_server_is_younger_than_the_lease_a_free_lock_proves_nothing(
     sql: Session, other: Session, lease_s: float
 ) -> None:
-    """It crashed, and everybody has lost his lock; those who come back a little later live all the same."""
+    """After a crash all workers have lost their locks, and return a little later."""
     await sql.execute("""
         create or replace function asyncq._locks_since() returns timestamptz language sql volatile
         as $$ select clock_timestamp() - interval '5 minutes' $$""")
@@ -204,15 +202,15 @@ async def test_a_doubt_from_before_a_crash_of_the_server_is_void(sql: Session, o
 
 
 async def test_a_worker_whose_lease_is_over_is_dead_although_its_lock_is_held(sql: Session, other: Session) -> None:
-    """It is stalled, or its connection is half open: the server cannot know."""
+    """It is stalled, or its connection is half open, which the server cannot know."""
     await register(other)
     await sql.execute("update asyncq._workers set last_seen = clock_timestamp() - interval '31 s'")
 
     assert (1, 0, True, False) == await watch(sql)
 
 
-async def test_the_first_look_notes_the_run_of_the_server(sql: Session) -> None:
-    """Once: later ones leave it as it is."""
+async def test_the_first_check_records_the_run_of_the_server(sql: Session) -> None:
+    """Later checks leave the record unchanged."""
     await watch(sql)
     noted = await sql.values("select since from asyncq._server_runs")
     await watch(sql)
@@ -221,7 +219,7 @@ async def test_the_first_look_notes_the_run_of_the_server(sql: Session) -> None:
 
 
 async def test_each_worker_learns_its_place(sql: Session, other: Session) -> None:
-    """They take turns by it."""
+    """They check in turn by it."""
     ids = [await register(other) for _ in range(3)]
 
     assert [(3, 0), (3, 1), (3, 2)] == [(await watch(sql, worker))[:2] for worker in ids]
