@@ -34,10 +34,49 @@ FOLDERS = [
     "asyncq/engine/maintenance",
     "asyncq/engine/run",
     "asyncq/engine/settle",
+    "benchmarks",
+    "benchmarks/peers",
+    "benchmarks/peers/asyncq",
+    "benchmarks/profile",
+    "benchmarks/scale",
     "examples/demo",
     "examples/fastapi_app",
     "examples/sql_trigger",
     "examples/standalone",
+    "tests",
+    "tests/benchmarks",
+    "tests/cli",
+    "tests/client",
+    "tests/crash",
+    "tests/deployment",
+    "tests/domain",
+    "tests/domain/cron",
+    "tests/engine",
+    "tests/engine/base",
+    "tests/engine/cron",
+    "tests/engine/fetch",
+    "tests/engine/liveness",
+    "tests/engine/maintenance",
+    "tests/engine/run",
+    "tests/engine/settle",
+    "tests/examples",
+    "tests/fundamentals",
+    "tests/log",
+    "tests/server",
+    "tests/sql",
+    "tests/sql/add",
+    "tests/sql/admin",
+    "tests/sql/claim",
+    "tests/sql/clock",
+    "tests/sql/cron",
+    "tests/sql/settle",
+    "tests/sql/unique",
+    "tests/sql/workers",
+    "tests/store",
+    "tests/support",
+    "tests/testing",
+    "tests/upgrades",
+    "tests/upgrades/fleet",
 ]
 """Folders whose docstrings, comments and messages were rewritten; without the folders below them."""
 
@@ -61,12 +100,12 @@ def test_modules_are_written_in_plain_english() -> None:
 
 
 def test_comments_of_sql_are_written_in_plain_english() -> None:
-    """They explain locks and races, which are hard enough in plain words."""
+    """The comments explain locks and races, which are difficult enough."""
     assert [] == in_files(STATEMENTS, faults_of_sql)
 
 
 def test_faults_of_sql_are_named() -> None:
-    """Comments on their own lines, beside SQL and in the catalogue; no tables, and no signatures."""
+    """Comments on their own lines, beside SQL and in the catalogue are checked; tables and signatures are not."""
     source = (
         f"-- f(told int) -> {'long ' * 30}\n-- One is\n-- of two.\n--   it  stands\nselect 'told';  -- Anew.\n"
         f"comment on table t is 'Dear.';\n-- {'word ' * 30}\n"
@@ -81,7 +120,7 @@ def test_faults_of_sql_are_named() -> None:
 
 
 def test_texts_of_code_are_found() -> None:
-    """Code in a docstring is no sentence; values in a message are left out."""
+    """Code in a docstring is no sentence, and values in a message are left out."""
     source = (
         '"""One.\n\n    code\n\nTwo.\n"""\n# Three\n# four.\n'
         "def f(a):\n"
@@ -94,7 +133,7 @@ def test_texts_of_code_are_found() -> None:
 
 
 def test_faults_of_a_module_are_named() -> None:
-    """Dialect, arguments that are not documented, and long sentences."""
+    """These are dialect, undocumented arguments and long sentences."""
     source = f'def f(a):\n    """Do.\n\n    Args:\n        a: It.\n    """\n    # Told.\n    g("{"word " * 31}")\n'
 
     found = faults_of_code(source)
@@ -132,12 +171,12 @@ def test_sentences_are_found() -> None:
     ],
 )
 def test_dialect_is_found(sentence: str, expected: list[str]) -> None:
-    """Whole words only, and none of the phrases that a reader knows."""
+    """Only whole words count, and none of the usual phrases."""
     assert expected == [found[0] for found in DIALECT.finditer(sentence)]
 
 
-def test_a_page_is_told_what_is_wrong_with_it() -> None:
-    """Each limit has its own sentence; cells of tables count towards the length, not towards the average."""
+def test_the_faults_of_a_page_are_named() -> None:
+    """Each limit has its own sentence. Cells of tables count towards the length, not towards the average."""
     long = f"Word {'word ' * 40}end."
 
     assert [f"42 words: {long}", "42.0 words on average"] == faults(long)
