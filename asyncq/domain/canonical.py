@@ -27,47 +27,28 @@ class NotCanonical(ValueError):
     """A value without a canonical text; the message has the place and the reason."""
 
 
-def parse(text: str, *, field: str = "args") -> Any:
-    """Read a JSON text; of members with the same name the last one counts.
+def parse(value: Any, *, field: str = "args") -> Any:
+    """Read a JSON text, or that of any other Python value: numbers without a fraction and exponent are int.
 
-    Returns:
-        Dicts, lists, str, bool, None, int for literals without a fraction and exponent, float for the other numbers.
-
-    Raises:
-        NotCanonical: The text is not valid JSON, or has a lone surrogate or U+0000.
+    Of members with the same name the last one counts. NotCanonical: the text is not valid JSON, or has a lone surrogate
+    or U+0000; or the value cannot be encoded, or has NaN or Infinity.
     """
     try:
-        check_text(text, field=field, limit=sys.maxsize)
-        return _decoder.decode(text)
+        if isinstance(value, str):
+            check_text(value, field=field, limit=sys.maxsize)
+        else:
+            value = encode(value, field=field, limit=sys.maxsize)
+        return _decoder.decode(value)
     except InvalidJob as error:
         raise NotCanonical(str(error)) from error
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NotCanonical(f"{field} cannot be read: {error}") from error
 
 
-def plain(value: Any, *, field: str = "args") -> Any:
-    """Convert a Python value to the value that `parse` reads from its JSON text; a str is JSON text.
-
-    Raises:
-        NotCanonical: As `parse`; or the value cannot be encoded, or has NaN or Infinity.
-    """
-    if not isinstance(value, str):
-        try:
-            value = encode(value, field=field, limit=sys.maxsize)
-        except InvalidJob as error:
-            raise NotCanonical(str(error)) from error
-    return parse(value, field=field)
-
-
 def write(value: Any, path: str, depth: int = 0, only: Collection[str] | None = None) -> str:
-    """The canonical text of a value.
+    """The canonical text of a value, or of the members `only`, which are in NFC and must exist.
 
-    Args:
-        path: The place of the value, such as `args.user`, for the error.
-        only: The members to write, in NFC; all must exist. None, the default, writes all.
-
-    Raises:
-        NotCanonical: It has an integer that no double equals, names that are equal in NFC, or over 64 levels.
+    NotCanonical, with the path: an integer that no double equals, names that are equal in NFC, or over 64 levels.
 
     Source: RFC 8785, section 3.2; NFC and the refusals are the Open Job Spec's and ours.
     """

@@ -9,14 +9,14 @@ type, queue, args or meta.
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NoReturn, Self
 from unicodedata import normalize
 
 import msgspec
 
-from asyncq.domain.canonical import NotCanonical, nfc_names, plain, quote, write
+from asyncq.domain.canonical import NotCanonical, nfc_names, parse, quote, write
 from asyncq.domain.duration import parse_duration, write_duration
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.states import JobState
@@ -52,7 +52,6 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         states: The states in which a job conflicts with others; by default all in which it has not ended.
         on_conflict: `"reject"` (the default) refuses the new job, `"ignore"` drops it, `"replace"` cancels the other
             one. `"replace_except_schedule"` also takes over its time if it was scheduled.
-            `"replace_except_schedule"` does so too and takes its time over if it was scheduled.
 
     Raises:
         InvalidJob: With the code GWBUP: a member breaks a rule.
@@ -163,24 +162,13 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
         """
         return hashlib.sha256(self.canonical(type=type, queue=queue, args=args, meta=meta).encode()).hexdigest()
 
-    def bars_until(self, created_at: datetime) -> datetime | None:
-        """The time until which a job conflicts with others.
-
-        Args:
-            created_at: The time of its creation, with a time zone.
-
-        Returns:
-            The instant in UTC from which others may be added; None if the policy has no period.
-        """
-        return None if self.period is None else parse_duration(str(self.period)).after(created_at)
-
 
 def _dimension(field: str, given: Any, names: Collection[str] | None) -> str:
     """The canonical text of args or meta: the whole, or an object of the named members."""
     if names is not None and not names:
         return "{}"
     try:
-        value = plain("{}" if given is None else given, field=field)
+        value = parse("{}" if given is None else given, field=field)
         # The Open Job Spec's core has args in an array.
         if names and field == "args" and value.__class__ is list and len(value) == 1:
             value = value[0]

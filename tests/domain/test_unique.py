@@ -2,7 +2,7 @@
 
 import hashlib
 import pickle
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -246,11 +246,3 @@ def test_a_type_and_a_queue_are_texts_that_can_be_stored(field: str, text: Any) 
 def test_args_that_do_not_count_are_not_read() -> None:
     """A policy on the type alone costs nothing for large payloads, and refuses none."""
     assert '{"type":"t"}' == UniquePolicy().canonical(type="t", args="no json")
-
-
-def test_a_job_prevents_others_until_its_period_is_over() -> None:
-    """The period counts from its own creation. Rejected attempts do not extend it."""
-    created_at = datetime(2024, 1, 31, tzinfo=UTC)
-
-    assert datetime(2024, 2, 29, 1, tzinfo=UTC) == UniquePolicy(period="P1MT1H").bars_until(created_at)
-    assert UniquePolicy().bars_until(created_at) is None
