@@ -5,6 +5,7 @@ was given by `@task(name=...)` is always kept. Files and folders that begin with
 """
 
 import importlib
+import operator
 import os
 import re
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from asyncq.domain.cron.expression import Dialect
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.text import parse_crontab
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
@@ -35,10 +35,9 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
     if os.path.isdir(what):
         return load_folder(Path(what))
     if os.sep in what or what.endswith(".py"):
-        what_instead = (
-            "a file is loaded with its folder, or as module:name" if os.path.exists(what) else "no such folder exists"
-        )
-        raise TaskError(f"{what} is not a folder of tasks: {what_instead}")
+        instead = "a file is loaded with its folder, or as module:name"
+        said = instead if os.path.exists(what) else "no such folder exists"
+        raise TaskError(f"{what} is not a folder of tasks: {said}")
     module_name, _, name = what.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise TaskError(f"{what!r} is neither a folder nor module or module:name")
@@ -66,7 +65,7 @@ def crontab_beside(folder: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem, ...]:
+def load_crontab(path: Path) -> tuple[CronItem, ...]:
     """Read the items of a crontab in UTF-8, in the order of the lines; InvalidCrontab has lines and columns."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -75,7 +74,7 @@ def load_crontab(path: Path, *, dialect: Dialect = "crontab") -> tuple[CronItem,
     except UnicodeDecodeError as error:
         line = 1 + error.object.count(b"\n", 0, error.start)
         raise InvalidCrontab([CrontabProblem("this is not UTF-8", line=line)], str(path)) from error
-    return parse_crontab(text, dialect=dialect, source=str(path))
+    return parse_crontab(text, source=str(path))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -125,13 +124,10 @@ def _in_module(what: str, module: ModuleType) -> list[Task[...]]:
 
 
 def _attribute(what: str, module: ModuleType, name: str) -> Any:
-    value: Any = module
-    for part in name.split("."):
-        try:
-            value = getattr(value, part)
-        except AttributeError as error:
-            raise TaskError(f"{what}: module {module.__name__} has no {name!r}") from error
-    return value
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError as error:
+        raise TaskError(f"{what}: module {module.__name__} has no {name!r}") from error
 
 
 def _as_tasks(what: str, value: Any) -> Sequence[Task[...]] | Worker:

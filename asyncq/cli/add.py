@@ -10,22 +10,10 @@ from asyncq.cli.asking import ask
 from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, duration, instant
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
-from asyncq.domain.job import Added
+from asyncq.domain.job import OPTIONS, Added
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 
-PLAIN = (
-    "queue",
-    "run_at",
-    "max_attempts",
-    "priority",
-    "job_key",
-    "job_key_mode",
-    "singleton",
-    "subject",
-    "force",
-    "rerun",
-    "idempotency_key",
-)
+PLAIN = OPTIONS - {"flags", "meta", "unique"}
 
 PURPOSE = """\
 Add a job, and print its id.

@@ -7,13 +7,13 @@ from typing import Any
 
 from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document
-from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command
 from asyncq.cron import CronChanges
 from asyncq.domain.cron.overlap import OVERLAPS
 from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.sentence import printable
 
 ADD = """\
 Store a recurring item: from now on workers that know its task add its jobs.

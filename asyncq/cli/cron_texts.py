@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from asyncq.cli.job_texts import aligned, printable
+from asyncq.cli.job_texts import aligned
 from asyncq.domain.cron.status import CronStatus
+from asyncq.domain.sentence import printable
 
 
 def document(status: CronStatus) -> str:

@@ -6,8 +6,8 @@ import sys
 import msgspec
 
 from asyncq.cli.asking import ask
-from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import Commands, add_command
+from asyncq.domain.sentence import printable
 
 PURPOSE = """\
 Check that the store is consistent, and repair what can be repaired.

@@ -5,13 +5,7 @@ import sys
 import traceback
 
 from asyncq.cli.parsing import Usage
-from asyncq.domain.errors import (
-    AsyncqError,
-    ConfigurationError,
-    InvalidJob,
-    StoreError,
-    UnsupportedServer,
-)
+from asyncq.domain.errors import AsyncqError, ConfigurationError, InvalidJob, StoreError, UnsupportedServer
 
 FAILED = 1
 USAGE = 2
@@ -39,18 +33,12 @@ def report(error: AsyncqError | Usage, *, as_json: bool, with_traceback: bool) -
     if with_traceback and not isinstance(error, Usage):
         traceback.print_exception(error)
     if as_json:
-        print(json.dumps({"error": _document(error)}, ensure_ascii=False), file=sys.stderr)
+        code = getattr(error, "code", None) or getattr(error, "sqlstate", None)
+        field = getattr(error, "field", None)
+        said = {"type": type(error).__name__, "message": str(error), "code": code, "field": field}
+        print(json.dumps({"error": said}, ensure_ascii=False), file=sys.stderr)
     elif isinstance(error, Usage):
         print(f"{error.usage}{error.program}: {error}", file=sys.stderr)
     else:
         print(f"asyncq: {error}", file=sys.stderr)
     return exit_code(error)
-
-
-def _document(error: AsyncqError | Usage) -> dict[str, str | None]:
-    code = field = None
-    if isinstance(error, InvalidJob):
-        code, field = error.code, error.field
-    elif isinstance(error, StoreError):
-        code = error.sqlstate
-    return {"type": type(error).__name__, "message": str(error), "code": code, "field": field}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from asyncq.domain.job import Job
+from asyncq.domain.sentence import printable
 
 MANY_LINES = ("payload", "last error")
 
@@ -63,17 +64,10 @@ def details(job: Job) -> str:
 
 def _below(text: str) -> str:
     """Indent the further lines of a text, so that none can be mistaken for another field."""
-    return f"\n{'':<12}".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+    return printable(text, "\n\t").replace("\n", f"\n{'':<12}")
 
 
 def print_lines(lines: Sequence[str]) -> None:
     """Print each line; nothing if there is none."""
     for line in lines:
         print(line)
-
-
-def printable(text: str) -> str:
-    """Escape line breaks and control characters, because names and errors may contain anything."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -8,10 +8,11 @@ import msgspec
 
 from asyncq.cli import jobs_change
 from asyncq.cli.asking import ask
-from asyncq.cli.job_texts import details, document, print_lines, printable, table
+from asyncq.cli.job_texts import details, document, print_lines, table
 from asyncq.cli.parsing import Commands, Usage, add_command, add_group, natural, positive
 from asyncq.client import Client
 from asyncq.domain.administration import check_page
+from asyncq.domain.sentence import printable
 
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
@@ -73,11 +74,7 @@ def add_parser(commands: Commands) -> None:
     add("--limit", metavar="N", type=positive, default=50, help="how many at most, up to 1000 (default: 50)")
     add("--after", metavar="ID", type=natural, default=0, help="only jobs with a greater id (default: 0)")
     add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
-    add(
-        "--all",
-        action="store_true",
-        help="print all jobs, page by page (--limit is the size of a page); needs --json",
-    )
+    add("--all", action="store_true", help="print all jobs, page by page (--limit is the size of a page); needs --json")
     counts = add_command(below, "counts", _counts, purpose=COUNTS, examples="  asyncq jobs counts\n")
     counts.add_argument("--exact", action="store_true", help="count large tables exactly, however long it takes")
     counts.add_argument("--json", action="store_true", help="print one JSON object")
@@ -92,19 +89,19 @@ def _show(options: argparse.Namespace) -> None:
     print(document(job) if options.json else details(job))
 
 
-async def _print_all(client: Client, wanted: dict[str, Any], page: int, after: int) -> None:
-    async for job in client.admin.iter_jobs(**wanted, page=page, after=after):
-        print(document(job))
-
-
 def _ls(options: argparse.Namespace) -> None:
     check_page(options.limit, options.after)
     limit, after = options.limit, options.after
-    wanted = {name: getattr(options, name) for name in ("state", "task", "queue", "flag")}
+    wanted: dict[str, Any] = {name: getattr(options, name) for name in ("state", "task", "queue", "flag")}
     if options.all:
         if not options.json:
             raise Usage("--all prints a table of unknown width: it needs --json")
-        ask(options, lambda client: _print_all(client, wanted, limit, after))
+
+        async def print_all(client: Client) -> None:
+            async for job in client.admin.iter_jobs(**wanted, page=limit, after=after):
+                print(document(job))
+
+        ask(options, print_all)
         return
     jobs = ask(options, lambda client: client.admin.list_jobs(**wanted, limit=limit, after=after))
     if options.json:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import document, print_lines
@@ -123,13 +124,8 @@ def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
         after: timedelta | None = timedelta(0) if options.now else options.after
         if after is not None:
             run_at = await client.admin.now() + after
-        return await client.admin.reschedule_jobs(
-            ids,
-            run_at=run_at,
-            priority=options.priority,
-            attempts=options.attempts,
-            max_attempts=options.max_attempts,
-        )
+        changes: dict[str, Any] = {name: getattr(options, name) for name in CHANGES} | {"run_at": run_at}
+        return await client.admin.reschedule_jobs(ids, **changes)
 
     return ask(options, reschedule)
 

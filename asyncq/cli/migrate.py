@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
+from functools import partial
 
 import msgspec
 
@@ -41,7 +42,8 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Migrate, or check; returns 3 if migrations are pending after --check."""
     database = Database(dsn_of(options), options.schema)
-    report = asyncio.run(status(database) if options.check else migrate(database, _say))
+    say = partial(print, "asyncq:", file=sys.stderr, flush=True)
+    report = asyncio.run(status(database) if options.check else migrate(database, say))
     if options.json:
         print(json.dumps({"schema": options.schema, **msgspec.structs.asdict(report)}))
     else:
@@ -49,16 +51,10 @@ def run(options: argparse.Namespace) -> int:
     return DATABASE if report.pending else 0
 
 
-def _say(line: str) -> None:
-    print(f"asyncq: {line}", file=sys.stderr, flush=True)
-
-
 def _lines(schema: str, report: Report) -> list[str]:
     if report.is_newer:
-        newer = (
-            f"schema {schema!r} is at version {report.version}, newer than this release, which knows {report.newest}"
-        )
-        return [f"{newer}: nothing was changed"]
+        newer = f"is at version {report.version}, newer than this release, which knows {report.newest}"
+        return [f"schema {schema!r} {newer}: nothing was changed"]
     if report.pending:
         pending = [f"pending: {_described(report, name)}" for name in report.pending]
         return [*pending, f"schema {schema!r} needs `{command('migrate', schema)}`"]

@@ -43,7 +43,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def _end_by_force() -> NoReturn:
     time.sleep(PATIENCE_S)
-    left = [_place(thread) for thread in threading.enumerate() if not thread.daemon and not _is_main(thread)]
+    main = threading.main_thread()
+    left = [_place(thread) for thread in threading.enumerate() if not thread.daemon and thread is not main]
     logging.getLogger(LOGGER).error(
         "the process ends by force, %s",
         f"threads still run: {', '.join(left)}" if left else "a coroutine refuses to be cancelled",
@@ -51,10 +52,6 @@ def _end_by_force() -> NoReturn:
     logging.shutdown()
     sys.stdout.flush()
     os._exit(FAILED)
-
-
-def _is_main(thread: threading.Thread) -> bool:
-    return thread is threading.main_thread()
 
 
 def _place(thread: threading.Thread) -> str:

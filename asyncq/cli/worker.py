@@ -74,30 +74,12 @@ def add_parser(commands: Commands) -> None:
     add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
     add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
-    add(
-        "--poll",
-        metavar="TIME",
-        type=duration,
-        help="how long an idle worker sleeps between two fetches (default: 2s)",
-    )
-    add(
-        "--lease",
-        metavar="TIME",
-        type=duration,
-        help="how long without a heartbeat until other workers take over (default: 30s)",
-    )
-    add(
-        "--grace",
-        metavar="TIME",
-        type=duration,
-        help="how long running jobs may continue after a signal (default: 25s)",
-    )
-    add(
-        "--discarded-retention",
-        metavar="TIME",
-        type=_retention,
-        help="how long discarded jobs are kept; never: they are not removed (default: 30d)",
-    )
+    add_time = partial(add, metavar="TIME")
+    add_time("--poll", type=duration, help="how long an idle worker sleeps between two fetches (default: 2s)")
+    add_time("--lease", type=duration, help="how long without a heartbeat until other workers take over (default: 30s)")
+    add_time("--grace", type=duration, help="how long running jobs may continue after a signal (default: 25s)")
+    kept = "how long discarded jobs are kept; never: they are not removed (default: 30d)"
+    add_time("--discarded-retention", type=_retention, help=kept)
     add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
     add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")

@@ -10,15 +10,16 @@ def command(name: str, schema: str) -> str:
     return f"asyncq {name}" if schema == DEFAULT_SCHEMA else f"asyncq {name} --schema {schema}"
 
 
-def plain(sentence: str) -> str:
-    """A sentence that cannot pass for another record: names and errors may hold anything.
+def printable(text: str, kept: str = "") -> str:
+    """Escape characters that cannot be printed, but for those in `kept`: names and errors may contain anything."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in kept else ascii(char)[1:-1] for char in text)
 
-    Without characters that cannot be printed; further lines, as of a traceback, begin with blanks.
-    """
-    if sentence.isprintable():
-        return sentence
-    shown = (char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in sentence)
-    return "".join(shown).replace("\n", "\n    ")
+
+def plain(sentence: str) -> str:
+    """A printable sentence that cannot pass for another record: further lines, as of a traceback, begin with blanks."""
+    return printable(sentence, "\n").replace("\n", "\n    ")
 
 
 def allow_all_rows(schema: str, tables: Iterable[str]) -> str:

@@ -16,8 +16,8 @@ from anyio.to_thread import run_sync
 
 from asyncq import Client
 from asyncq.cli import main
-from asyncq.cli.job_texts import printable
 from asyncq.cli.parsing import instant
+from asyncq.domain.sentence import printable
 from tests.support.cli import environment, error_of
 
 Output = pytest.CaptureFixture[str]
