@@ -23,8 +23,7 @@ def make_spec(
         name = min(unknown)
         raise TypeError(
             f"add_job has no option {name!r}{hint(name, OPTIONS, JOB_OPTIONS)}; if it is a parameter of task "
-            f"{what.name!r}, it belongs in the spec: "
-            f"add_job({what.name}.job({name}=...))"
+            f"{what.name!r}, it belongs in the spec: add_job({what.name}.job({name}=...))"
         )
     spec = _spec_of(what, payload, registry, strict, max_payload)
     # The options of a task were checked when it was made.

@@ -8,7 +8,7 @@ import msgspec
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.hints import STATES, hint
-from asyncq.domain.job import INT2, check_instant, check_is_text, check_number, check_storable
+from asyncq.domain.job import INT2, JobSpec, check, check_is_text, check_number, check_storable
 from asyncq.domain.outcome import clean_error
 from asyncq.domain.states import JobState
 
@@ -107,14 +107,9 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:
     """Check the arguments of a reschedule, as the SQL function does; None is not checked."""
-    if run_at is not None:
-        check_instant(run_at)
-    if priority is not None:
-        check_number("priority", priority, -INT2 - 1, INT2, "22003")
+    check(JobSpec(task="-", run_at=run_at, priority=priority, max_attempts=max_attempts))
     if attempts is not None:
         check_number("attempts", attempts, 0, INT2, "22003")
-    if max_attempts is not None:
-        check_number("max_attempts", max_attempts, 1, INT2, "GWBMA")
 
 
 def job_ids(given: Any) -> list[int]:

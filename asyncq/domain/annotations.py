@@ -24,10 +24,7 @@ class UnreadableAnnotation(ValueError):
 def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a handler, with evaluated annotations; a signature that a decorator set is used.
 
-    Raises:
-        UnreadableAnnotation: An annotation of a parameter cannot be evaluated.
-        TypeError: The handler has no signature.
-        ValueError: As for TypeError.
+    Raises UnreadableAnnotation, or `inspect.signature`'s TypeError or ValueError.
     """
     scope = _Scope(handler)
     return [

@@ -243,15 +243,10 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     def _of_dead_rows(self) -> Iterator[Finding]:
         bloated = [one for one in self.dead_rows if one.dead >= MANY_DEAD and one.dead > one.live]
         for one in bloated:
-            at = (
-                "was never vacuumed"
-                if one.vacuumed_at is None
-                else f"was vacuumed at {one.vacuumed_at:%Y-%m-%d %H:%M:%S %Z}"
-            )
-            said = f"{one.table} has {one.dead:,} dead rows beside {one.live:,} live ones; it {at}"
-            yield Finding(
-                "dead_rows", "warning", said + ("" if self.holders else ": is autovacuum on, and fast enough?")
-            )
+            at = "never vacuumed" if one.vacuumed_at is None else f"vacuumed at {one.vacuumed_at:%Y-%m-%d %H:%M:%S %Z}"
+            said = f"{one.table} has {one.dead:,} dead rows beside {one.live:,} live ones; it was {at}"
+            hint = "" if self.holders else ": is autovacuum on, and fast enough?"
+            yield Finding("dead_rows", "warning", said + hint)
         if not bloated:
             most = next(iter(self.dead_rows), None)
             said = "no table was counted yet" if most is None else f"{most.dead:,} at most, in {most.table}"

@@ -3,8 +3,6 @@
 sql/functions/add/new_job.sql makes the same record from that object.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection
 from datetime import timedelta
@@ -28,15 +26,7 @@ FORCED = "add"
 
 
 def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:
-    """The options of a job as the SQL functions take them, for roles that cannot call `_add_jobs`.
-
-    Args:
-        spec: The checked job.
-        window: How long its idempotency key is valid.
-
-    Returns:
-        The members that differ from their defaults.
-    """
+    """The options of a checked job that differ from their defaults, for roles that cannot call `_add_jobs`."""
     said: dict[str, Any] = {
         "meta": spec.meta and msgspec.Raw(spec.meta.encode()),
         "unique": spec.unique,
@@ -51,15 +41,9 @@ def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]
 
 
 def singleton_key(task: str, subject: str | None = None) -> str:
-    """The key of a singleton.
+    """The key of a singleton, for a subject or for the whole task: 64 lower-case hexadecimal digits.
 
-    Args:
-        task: The task's identifier.
-        subject: At most one job of the task waits or runs for it; None, the default, for the whole task. Then the key
-            is that of the default unique policy, so that an add with such a policy can replace a waiting singleton.
-
-    Returns:
-        64 lower-case hexadecimal digits.
+    Without a subject it is that of the default unique policy: an add with that policy can replace a waiting singleton.
     """
     start = "" if subject is None else f'"subject":{quote(subject)},'
     return hashlib.sha256(f'{{{start}"type":{quote(task)}}}'.encode()).hexdigest()
@@ -84,18 +68,10 @@ class Record(msgspec.Struct, omit_defaults=True):
 
 
 def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[str, str] | None = None) -> str | None:
-    """The record of a job's options for `_add_many_jobs`: all but its task, payload, queue and time.
+    """The record of a checked job's options for `_add_many_jobs` as JSON; None if all options have their defaults.
 
-    Args:
-        spec: The checked job.
-        window: How long its idempotency key is valid.
-        overlap: The key and the strategy of a job without a policy of its own; none by default.
-
-    Returns:
-        JSON text; None if all options have their defaults.
-
-    Raises:
-        InvalidJob: With the code GWBUP: the policy gives the job no key.
+    It lacks the task, payload, queue and time. `overlap` is the key and the strategy of a job without a policy of its
+    own. InvalidJob (GWBUP): the policy gives the job no key.
     """
     record = Record(
         max_attempts=spec.max_attempts,

@@ -76,12 +76,8 @@ class CrontabProblem:
     column: int | None = None
 
     def __str__(self) -> str:
-        places = [
-            f"item {self.item!r}" if self.item is not None else "",
-            f"line {self.line}" if self.line is not None else "",
-            f"column {self.column}" if self.column is not None else "",
-        ]
-        place = ", ".join(part for part in places if part)
+        places = {"item": self.item, "line": self.line, "column": self.column}
+        place = ", ".join(f"{name} {value!r}" for name, value in places.items() if value is not None)
         return f"{place}: {self.said}" if place else self.said
 
 

@@ -3,7 +3,6 @@
 A worker ignores such a field, because the job may come from another release that knows it.
 """
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import inspect as kinds
 
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.hints import hint
 
 # Each recurring job has this field for its slot; a caller may add such a payload again.
 MARK = "_cron"
@@ -47,12 +47,9 @@ class Fields:
         for name in given:
             if self._names is None or name in self._names or name == MARK:
                 continue
-            if near := difflib.get_close_matches(name, self._names, n=1):
-                hint = f"did you mean {near[0]!r}?"
-            else:
-                hint = f"there are {', '.join(self._names)}" if self._names else "it takes none"
-            said = f"payload of task {self._task!r}: there is no {kind} {name!r}; {hint}"
-            raise InvalidJob(said, code="GWBPL", field="payload")
+            there = f"there are {', '.join(self._names)}" if self._names else "it takes none"
+            said = f"payload of task {self._task!r}: there is no {kind} {name!r}"
+            raise InvalidJob(said + (hint(name, self._names) or f"; {there}"), code="GWBPL", field="payload")
 
 
 def names_in(info: Any) -> set[str] | None:

@@ -44,8 +44,7 @@ STATES = {
 def hint(word: str, known: Collection[str], others: Mapping[str, str] | None = None) -> str:
     """The end of the sentence that refuses a word: text that begins with `; `, empty if no known word is similar.
 
-    Args:
-        others: Words of other libraries, each with a text, or with a valid word.
+    `others` are words of other libraries, each with a text, or with a valid word.
     """
     found = (others or {}).get(word)
     if found is not None and found not in known:

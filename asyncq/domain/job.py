@@ -83,27 +83,17 @@ REPLACING = (OnConflict.REPLACE, OnConflict.REPLACE_EXCEPT_SCHEDULE)
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be added, with all fields but the id. None means the default.
+    """A job to be added, with all fields but the id. None means the default. `JobOptions` explains the other fields.
 
     No field can refer back to it, so the garbage collector need not visit it; there are many.
 
     Attributes:
         task: The task's identifier, at most 128 characters.
         payload: The payload as JSON text; `{}` by default.
-        queue: The named queue, whose jobs run one after the other; none by default.
         run_at: The earliest start, with a time zone; now by default.
         max_attempts: The number of attempts in all, 1 to 32767; 25 by default.
         priority: -32768 to 32767, lower first; 0 by default.
-        flags: Names that a worker may forbid.
-        job_key: A name of 1 to 512 characters that at most one waiting or running job has; none by default.
-        job_key_mode: The effect of an add when a job has the key; `replace` by default.
         meta: An object, as JSON text, that is stored with the job.
-        unique: Which jobs prevent this one; none by default.
-        singleton: Whether at most one job of the task, or of the task and the subject, waits or runs.
-        subject: Restricts `singleton` to jobs with the same subject.
-        force: Whether to add the job in spite of its policy.
-        rerun: Whether to remember the payload if the job that prevents this one runs.
-        idempotency_key: A name of this request; none by default.
     """
 
     task: str
@@ -154,7 +144,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return self
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if unknown := given.keys() - OPTIONS:
-            raise TypeError(no_option(min(unknown)))
+            name, there = min(unknown), f"; there are {', '.join(sorted(OPTIONS))}"
+            raise TypeError(f"a job has no option {name!r}{hints.hint(name, OPTIONS, hints.JOB_OPTIONS) or there}")
         if "flags" in given:
             given["flags"] = _flags(given["flags"])
         if "meta" in given:
@@ -172,12 +163,6 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 "task.job(...) makes a spec and adds no job: write `await client.add_job(task.job(...))`, or "
                 "`await ctx.add_job(...)` in a handler"
             )
-
-
-def no_option(name: str) -> str:
-    """The message for an unknown option; it names the option of asyncq for it, or all options."""
-    there = f"; there are {', '.join(sorted(OPTIONS))}"
-    return f"a job has no option {name!r}{hints.hint(name, OPTIONS, hints.JOB_OPTIONS) or there}"
 
 
 def is_awaitable(answer: Any) -> bool:
@@ -289,13 +274,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 def check(spec: JobSpec) -> None:
-    """Check a spec against the limits, as the SQL functions do, before any round trip.
-
-    Args:
-        spec: The spec.
-
-    Raises:
-        InvalidJob: A rule is broken; `code` is the one that SQL raises for it.
+    """Check a spec against the limits, before any round trip; InvalidJob has the code that SQL raises for the rule.
 
     Source: the table of error codes in the README of graphile-worker, `GWBID` to `GWBKM`.
     """
@@ -372,14 +351,7 @@ def _check_filled(field: str, value: Any, limit: int, code: str) -> None:
 
 
 def check_key(key: Any) -> None:
-    """Check a job key.
-
-    Args:
-        key: 1 to 512 characters.
-
-    Raises:
-        InvalidJob: The key is not valid.
-    """
+    """Raise InvalidJob unless a job key is a str of 1 to 512 characters."""
     _check_filled("job_key", key, MAX_KEY, "GWBJK")
 
 
@@ -392,11 +364,7 @@ def _check_text(field: str, value: Any, limit: int, code: str) -> None:
 
 
 def check_is_text(field: str, value: Any, code: str = "22023") -> None:
-    """Check that a value is a str; `code` is the one that SQL raises for it.
-
-    Raises:
-        InvalidJob: The value is not a str.
-    """
+    """Raise InvalidJob unless a value is a str; `code` is the one that SQL raises for it."""
     if not isinstance(value, str):
         _refuse(f"{field} must be a str, got {value!r}", code, field)
 
@@ -407,21 +375,13 @@ def is_storable(text: str) -> bool:
 
 
 def check_storable(field: str, value: str, code: str = "22023") -> None:
-    """Check that PostgreSQL can hold a text; `code` is the one that SQL raises for it.
-
-    Raises:
-        InvalidJob: The text has U+0000 or a lone surrogate.
-    """
+    """Raise InvalidJob unless PostgreSQL can hold a text; `code` is the one that SQL raises for it."""
     if not is_storable(value):
         _refuse(f"{field} {value!r} holds a character that PostgreSQL cannot store as text", code, field)
 
 
 def check_number(field: str, value: Any, low: int, high: int, code: str) -> None:
-    """Check that a value is an int between two others; `code` is the one that SQL raises for it.
-
-    Raises:
-        InvalidJob: The value is not such an int.
-    """
+    """Raise InvalidJob unless a value is an int between two others; `code` is the one that SQL raises for it."""
     if not isinstance(value, int) or isinstance(value, bool):
         _refuse(f"{field} must be an int, got {value!r}", code, field)
     if not low <= value <= high:
@@ -430,11 +390,7 @@ def check_number(field: str, value: Any, low: int, high: int, code: str) -> None
 
 
 def check_instant(run_at: Any) -> None:
-    """Check that a `run_at` is a datetime with a time zone, in the years 1 to 9999.
-
-    Raises:
-        InvalidJob: The value is not such a datetime.
-    """
+    """Raise InvalidJob unless a `run_at` is a datetime with a time zone, in the years 1 to 9999."""
     if not isinstance(run_at, datetime):
         how = " (datetime.now(UTC) + it)" if isinstance(run_at, timedelta) else ""
         _refuse(f"run_at must be a datetime with a time zone, got {run_at!r}{how}", "22007", "run_at")

@@ -21,9 +21,7 @@ _read = msgspec.json.Decoder(dict[str, Any]).decode
 def check_meta(text: str) -> None:
     """Check a meta that is already JSON text, as `_extra` in SQL does.
 
-    Raises:
-        InvalidJob: The text is not JSON, not an object, too large, nested more than 500 levels deep, or has a number
-            beyond 1.8e308.
+    InvalidJob: it is no JSON, no object, too large, nested more than 500 levels deep, or has a number beyond 1.8e308.
     """
     check_text(text, field="meta")
     if not text.lstrip().startswith("{"):

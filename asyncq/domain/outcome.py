@@ -20,6 +20,7 @@ A job that a shutdown interrupted ten times in a row, or whose transaction was a
 cause: the eleventh time counts.
 """
 
+from functools import partial
 from typing import Literal, assert_never
 
 import msgspec
@@ -117,6 +118,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
     """The values that an outcome writes; `random` is between 0 and 1, for jitter."""
+    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     match outcome:
         case Completed():
             return completion(claim)
@@ -125,29 +127,21 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
         case RetryLater(error, delay_s):
             return _failure(claim, error, delay_s, policy, random)
         case Discarded(error):
-            return Settlement(
-                claim.id, claim.token, claim.queue, attempts=INT2, error=error, interruptions=0, discarded=True
-            )
+            return settlement(attempts=INT2, error=error, interruptions=0, discarded=True)
         case Snoozed(delay_s):
-            return Settlement(claim.id, claim.token, claim.queue, delay_s=delay_s, interruptions=0)
+            return settlement(delay_s=delay_s, interruptions=0)
         case Interrupted():
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
                 return _failure(claim, error, None, policy, random)
-            return Settlement(claim.id, claim.token, claim.queue, interruptions=claim.interruptions + 1)
+            return settlement(interruptions=claim.interruptions + 1)
         case Aborted(error):
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 return _failure(claim, error, None, policy, random)
-            return Settlement(
-                claim.id,
-                claim.token,
-                claim.queue,
-                delay_s=_abort_delay_s(claim.interruptions, random),
-                error=error,
-                interruptions=claim.interruptions + 1,
-            )
+            delay_s = _abort_delay_s(claim.interruptions, random)
+            return settlement(delay_s=delay_s, error=error, interruptions=claim.interruptions + 1)
         case Returned():
-            return Settlement(claim.id, claim.token, claim.queue)
+            return settlement()
         case _:
             assert_never(outcome)
 
@@ -176,16 +170,8 @@ def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolic
     if delay_s is None:
         delay_s, complaint = _delay_s(policy, attempt, random)
         error = clean_error(error + complaint)
-    return Settlement(
-        claim.id,
-        claim.token,
-        claim.queue,
-        attempts=1,
-        delay_s=delay_s,
-        error=error,
-        interruptions=0,
-        discarded=discarded,
-    )
+    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    return settlement(attempts=1, delay_s=delay_s, error=error, interruptions=0, discarded=discarded)
 
 
 def _abort_delay_s(times_before: int, random: float) -> float:

@@ -38,9 +38,7 @@ _REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
 def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
     """Encode a payload that msgspec encodes, or of subclasses of str, int, datetime, ..., as JSON text; sorts sets.
 
-    Raises:
-        InvalidJob: With code GWBPL: the value is not JSON-able, holds NaN, Infinity, a lone surrogate or U+0000, or is
-            too large.
+    InvalidJob (GWBPL): it is not JSON-able, holds NaN, Infinity, a lone surrogate or U+0000, or is too large.
     """
     try:
         # Text: looking for bytes in bytes takes ten times as long.
@@ -59,21 +57,15 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     return text
 
 
-def size_of(text: str) -> int:
-    """How many bytes of UTF-8 a text is; a lone surrogate is a UnicodeEncodeError."""
-    return len(text) if text.isascii() else len(text.encode())
-
-
 def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> None:
     """Check a payload that is already JSON text; the limit is in bytes of UTF-8.
 
-    Raises:
-        InvalidJob: With code GWBPL: it is not JSON, has a lone surrogate or U+0000, is too large or nested too deep.
+    InvalidJob (GWBPL): it is not JSON, has a lone surrogate or U+0000, is too large or nested too deep.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidJob(f"{field} must be JSON text, got {text!r}", code="GWBPL", field=field)
     try:
-        size = size_of(text)
+        size = len(text) if text.isascii() else len(text.encode())
         _check(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise InvalidJob(f"{field} is not JSON: {error}", code="GWBPL", field=field) from error

@@ -52,7 +52,9 @@ class Signature:
         self.takes_context = bool(context)
         self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
         self._arguments = _arguments(payload)
-        self._binder = inspect.Signature([parameter.replace(kind=_bindable(parameter)) for parameter in payload])
+        # Each field of a payload has a name, also that of a parameter that is positional only.
+        named = [each.replace(kind=max(each.kind, each.POSITIONAL_OR_KEYWORD)) for each in payload]
+        self._binder = inspect.Signature(named)
         self._decoder = _decoder(payload, handler, whole=self.whole_payload, name=name)
         self._fields = Fields(_field_names(payload, whole=self.whole_payload, is_read=not context), name)
         # Python's order: positional parameters, then keyword-only ones; the context may be anywhere.
@@ -271,7 +273,7 @@ def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, An
     if parameter.default is parameter.empty:
         return parameter.name, _annotation(parameter)
     # The default itself, not a copy: as when the function is called.
-    return parameter.name, _annotation(parameter), msgspec.field(default_factory=_returns(parameter.default))
+    return parameter.name, _annotation(parameter), msgspec.field(default_factory=lambda: parameter.default)
 
 
 def _check_readable(parameter: inspect.Parameter, handler: Callable[..., Any], name: str) -> None:
@@ -353,11 +355,3 @@ def _is_scalar_type(kind: Any) -> bool:
         return True
     marks = ("__struct_fields__", "__dataclass_fields__", "__attrs_attrs__", "__total__")
     return not (issubclass(kind, Iterable | msgspec.Raw) or any(hasattr(kind, mark) for mark in marks))
-
-
-def _bindable(parameter: inspect.Parameter) -> Any:
-    return parameter.KEYWORD_ONLY if parameter.kind is parameter.KEYWORD_ONLY else parameter.POSITIONAL_OR_KEYWORD
-
-
-def _returns(value: Any) -> Callable[[], Any]:
-    return lambda: value

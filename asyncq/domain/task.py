@@ -7,12 +7,12 @@ import functools
 import inspect
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 import msgspec
 
-from asyncq.domain.cron.text import Recurrence, items_of_task, recurrences
+from asyncq.domain.cron.text import Recurrence, items_of_task, several
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
@@ -101,7 +101,7 @@ class Task(Generic[P]):
                 unique=unique,
                 singleton=singleton,
             )
-            self.cron = recurrences(cron)
+            self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
             raise TaskError(f"task {self.name!r}: {error}") from error
@@ -128,11 +128,8 @@ class Task(Generic[P]):
         else:
             # Python 3.11 has no mark: it reads the code of any object with the attributes of a function.
             call = call_of(handler)
-            self.__code__, self.__defaults__, self.__kwdefaults__ = (
-                call.__code__,
-                call.__defaults__,
-                call.__kwdefaults__,
-            )
+            self.__code__, self.__kwdefaults__ = call.__code__, call.__kwdefaults__
+            self.__defaults__ = call.__defaults__
 
     def _isolation(self, given: Any, *, transactional: Any) -> Isolation | None:
         """The isolation level of its transactions; None without one. Wrong options are refused here, at import."""
@@ -362,11 +359,11 @@ def _name_of(handler: Any) -> str:
     return name
 
 
-class Registry(Mapping[str, Task[...]]):
+class Registry(dict[str, Task[...]]):
     """The tasks of a worker or a client, by name; TaskError if two share one, or an element is not a task."""
 
     def __init__(self, tasks: Iterable[Task[...]]) -> None:
-        self._tasks: dict[str, Task[...]] = {}
+        super().__init__()
         if isinstance(tasks, Task):
             raise TaskError(f"tasks must be a list, got {tasks!r} alone")
         if isinstance(tasks, str | bytes) or not isinstance(tasks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -374,7 +371,7 @@ class Registry(Mapping[str, Task[...]]):
         for item in tasks:
             if not isinstance(item, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TaskError(f"tasks must be decorated with @task, got {item!r}")
-            known = self._tasks.setdefault(item.name, item)
+            known = self.setdefault(item.name, item)
             if known is not item:
                 raise TaskError(
                     f"two tasks are called {item.name!r}: {_where(known)} and {_where(item)}; give one of them a name="
@@ -382,18 +379,9 @@ class Registry(Mapping[str, Task[...]]):
 
     def find(self, name: str) -> Task[...]:
         """Find a task by its name, or raise UnknownTask with the most similar name."""
-        if found := self._tasks.get(name):
+        if found := self.get(name):
             return found
-        raise UnknownTask(name, next(iter(difflib.get_close_matches(name, self._tasks, n=1)), None))
-
-    def __getitem__(self, name: str) -> Task[...]:
-        return self._tasks[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tasks)
-
-    def __len__(self) -> int:
-        return len(self._tasks)
+        raise UnknownTask(name, next(iter(difflib.get_close_matches(name, self, n=1)), None))
 
 
 def _where(item: Task[...]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from asyncq.domain.cron.item import extra_of
 from asyncq.domain.cron.slot import Known, Slot, job_of
 from asyncq.domain.job import Added
 from asyncq.store.database import ReconnectingConnection
@@ -121,5 +122,5 @@ def _columns(slot: Slot) -> tuple[Any, ...]:
         spec.task,
         spec.payload,
         spec.queue,
-        slot.item.extra(spec),
+        extra_of(slot.item, spec),
     )

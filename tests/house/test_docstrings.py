@@ -176,6 +176,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
     | {"key", "locked_at", "state"},
     asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling"},
+    asyncq.JobSpec: {*asyncq.JobOptions.__annotations__},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"},
 }
 

@@ -1,6 +1,8 @@
 """The golden table of expressions, and a matcher as simple as can be: it reads the text again for each minute."""
 
-from datetime import date
+from datetime import date, datetime
+
+from asyncq.domain.cron.times import Times
 
 # expression -> whether graphile-worker's grammar has it; checked against graphile-worker 0.17.3.
 GRAPHILE: dict[str, bool] = {
@@ -98,6 +100,11 @@ def fits(expression: str, day: date, hour: int, minute: int) -> bool:
     all_dows = {value % 7 for value in dows} == {*range(7)}
     is_day = by_date or by_dow if dates != {*range(1, 32)} and not all_dows else by_date and by_dow
     return minute in minutes and hour in hours and day.month in months and is_day
+
+
+def includes(times: Times, at: datetime) -> bool:
+    """Whether the sets of an expression hold a minute of the clock on the wall."""
+    return at.minute in times.minutes and at.hour in times.hours and times.holds(at.date())
 
 
 def values(field: str, low: int, high: int) -> set[int]:

@@ -1,30 +1,24 @@
 """The recurring items of a worker: those of its tasks, and those of its crontab."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any
 
-from asyncq.domain.cron.item import CronItem, CronTask, parse_cron_items
-from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.cron.item import CronItem, parse_cron_items
+from asyncq.domain.cron.text import parse_crontab, several
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab
+from asyncq.domain.task import Task
 
 Crontab = str | CronItem | Iterable[str | CronItem]
 
 
-class RecurringTask(CronTask, Protocol):
-    """A task that may have items; `Task` is one."""
-
-    @property
-    def cron_items(self) -> tuple[CronItem, ...]: ...
-
-
-def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple[CronItem, ...]:
+def gather(crontab: Crontab | None, tasks: Mapping[str, Task[...]]) -> tuple[CronItem, ...]:
     """Collect the items of a worker: those of its tasks, then those of the crontab, with the defaults of known tasks.
 
     InvalidCrontab names all problems, of two items with the same identifier too.
     """
     items: list[Any] = [item for task in tasks.values() for item in task.cron_items]
     problems: list[CrontabProblem] = []
-    for part in _parts(crontab):
+    for part in several(crontab):
         if isinstance(part, str):
             try:
                 items.extend(parse_crontab(part))
@@ -39,11 +33,3 @@ def gather(crontab: Crontab | None, tasks: Mapping[str, RecurringTask]) -> tuple
     if problems:
         raise InvalidCrontab(problems)
     return found
-
-
-def _parts(crontab: Crontab | None) -> Iterable[object]:
-    if crontab is None:
-        return ()
-    # Without a type checker a caller may pass anything; the check of the items reports it.
-    several = isinstance(crontab, Iterable) and not isinstance(crontab, str)
-    return cast("Iterable[object]", crontab) if several else (crontab,)

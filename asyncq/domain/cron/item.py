@@ -150,17 +150,6 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         options: Any = {name: getattr(self, name) for name in JOB_OPTIONS}
         return spec.with_options(**options)
 
-    def extra(self, spec: JobSpec) -> str | None:
-        """The record of the options of a job of the item.
-
-        Args:
-            spec: The job.
-
-        Returns:
-            JSON text for `_add_jobs`; None if all options have their defaults.
-        """
-        return extra(spec, overlap=overlap_policy(self.identifier, self.overlap))
-
     def _faults(self) -> Iterator[_Fault]:
         """Yield all faults, in the order of a line."""
         yield from self._faults_of_match()
@@ -247,6 +236,11 @@ def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:
         make()
     except InvalidJob as error:
         yield field, str(error), None
+
+
+def extra_of(item: CronItem, spec: JobSpec) -> str | None:
+    """The record of the options of a job of an item, as JSON; None if all have their defaults."""
+    return extra(spec, overlap=overlap_policy(item.identifier, item.overlap))
 
 
 def checked(item: CronItem) -> CronItem:

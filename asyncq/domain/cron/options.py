@@ -1,6 +1,5 @@
 """The options of a line, `?fill=2d&max=10`: names and values of a text -> the fields of a `CronItem`."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from urllib.parse import unquote_plus
 
 from asyncq.domain.cron.overlap import OVERLAPS
 from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.hints import hint
 from asyncq.domain.job import JobKeyMode
 
 _IDENTIFIER = re.compile(r"[_a-zA-Z][-_a-zA-Z0-9]*")
@@ -17,14 +17,7 @@ _QUEUE = re.compile(r"[-a-zA-Z0-9_:]+")
 
 
 class Option(NamedTuple):
-    """An option of a line, or its fault.
-
-    Attributes:
-        column: The column where it begins, from 0.
-        field: The field of `CronItem`; empty if no field has the name.
-        value: The field's value.
-        fault: The fault; empty if there is none.
-    """
+    """An option of a line, or its fault. The column counts from 0; `field` is empty if `CronItem` has none for it."""
 
     column: int
     field: str
@@ -59,9 +52,8 @@ def _read(column: int, part: str) -> Option:
     if not name or not equals:
         return Option(column, "", fault=f"{part!r} is not an option, expected name=value")
     if name not in _OPTIONS:
-        nearest = difflib.get_close_matches(name, _OPTIONS, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(_OPTIONS)}"
-        return Option(column, "", fault=f"there is no option {name!r}; {hint}")
+        said = hint(name, _OPTIONS) or f"; expected one of {', '.join(_OPTIONS)}"
+        return Option(column, "", fault=f"there is no option {name!r}{said}")
     field, read = _OPTIONS[name]
     try:
         return Option(column, field, read(unquote_plus(raw, errors="strict")))

@@ -18,12 +18,9 @@ MOMENT = timedelta(microseconds=1)
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A minute at which an item is due.
+    """A minute, in UTC, at which an item is due; `backfilled` if no worker ran then.
 
-    Attributes:
-        at: The minute, in UTC.
-        backfilled: Whether no worker ran when it was due.
-        revision: For a stored item: the revision of its definition.
+    `revision` is that of the definition of a stored item.
     """
 
     item: CronItem
@@ -33,12 +30,9 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The database's record of an item.
+    """The database's record of an item: since when it is known, and its last slot that became a job.
 
-    Attributes:
-        since: When the item was first seen.
-        last: Its last slot that became a job; None if there is none.
-        not_before: Earlier slots are never filled: the item was paused or changed then.
+    Slots before `not_before` are never filled: the item was paused or changed then.
     """
 
     since: datetime
@@ -88,7 +82,7 @@ def missed_after(item: CronItem, known: Known, start: datetime) -> datetime:
 
 def in_order(found: Iterable[Slot]) -> list[Slot]:
     """Sort slots of several items by time; slots of the same minute keep the order of the items."""
-    return sorted(found, key=_at)
+    return sorted(found, key=lambda slot: slot.at)
 
 
 def job_of(slot: Slot) -> JobSpec:
@@ -98,7 +92,3 @@ def job_of(slot: Slot) -> JobSpec:
     members[MARK] = {"ts": f"{ts}Z", "backfilled": slot.backfilled}
     payload = msgspec.json.encode(members).decode()
     return msgspec.structs.replace(slot.item.template, payload=payload, run_at=slot.at)
-
-
-def _at(slot: Slot) -> datetime:
-    return slot.at

@@ -5,7 +5,7 @@ All problems of a text are found at once, and reported with their lines and colu
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from asyncq.domain.cron.expression import Dialect
 from asyncq.domain.cron.item import CronItem, CronTask, parse_cron_items
@@ -179,29 +179,24 @@ def parse_crontab(text: str, *, dialect: Dialect = "crontab", source: str = "") 
     return tuple(item for item in items if item is not None)
 
 
-def recurrences(cron: Recurrence | Iterable[Recurrence] | None) -> tuple[Recurrence, ...]:
-    """The argument of `@task(cron=...)`, one or several or none, as several."""
+def several(cron: Any) -> tuple[Any, ...]:
+    """The items of an argument that is one, several or None; the check of the items reports one that is none."""
     if cron is None:
         return ()
-    if isinstance(cron, str) or callable(cron) or not isinstance(cron, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(cron, str) or callable(cron) or not isinstance(cron, Iterable):
         return (cron,)
-    return tuple(cron)
+    return tuple(cast("Iterable[Any]", cron))
 
 
 def items_of_task(task: CronTask, cron: Recurrence | Iterable[Recurrence] | None) -> tuple[CronItem, ...]:
-    """The items of a task, made from `@task(cron=...)`.
+    """The items of a task, made from `@task(cron=...)`; InvalidCrontab has all problems.
 
-    Args:
-        cron: A line of a crontab without the task (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`), in the
-            extended dialect, with at most 64 KiB of payload. Or a function of a `TimeDigest`. Or several of them, each
-            but one with an `id`. Or None.
-
-    Raises:
-        InvalidCrontab: One of them is not valid, or two have the same identifier; with all problems.
+    A text is a line of a crontab without the task (`0 8 * * * ?tz=Europe/Berlin&fill=1d {dry_run: true}`), in the
+    extended dialect, with at most 64 KiB of payload. Of several, each but one needs an `id`.
     """
     problems: list[CrontabProblem] = []
     items: list[CronItem] = []
-    for recurrence in recurrences(cron):
+    for recurrence in several(cron):
         try:
             items.append(_item_of_task(task, recurrence))
         except InvalidCrontab as invalid:

@@ -54,17 +54,13 @@ class Times(msgspec.Struct, frozen=True):
     months: frozenset[int]
     dows: frozenset[int]
 
-    def matches(self, minute: TimeDigest) -> bool:
-        return (
-            minute.minute in self.minutes
-            and minute.hour in self.hours
-            and minute.month in self.months
-            and self._holds_day(minute.date, minute.dow)
-        )
-
     def holds(self, day: date) -> bool:
         """Whether a minute of the day is included."""
-        return day.month in self.months and self._holds_day(day.day, weekday(day))
+        if day.month not in self.months:
+            return False
+        by_date, by_dow = day.day in self.dates, weekday(day) in self.dows
+        are_both_restricted = len(self.dates) < 31 and len(self.dows) < 7
+        return by_date or by_dow if are_both_restricted else by_date and by_dow
 
     def days(self, start: date) -> Iterator[date]:
         """Yield the days that have an included minute, in order, from a day on, up to the end of the calendar."""
@@ -74,7 +70,7 @@ class Times(msgspec.Struct, frozen=True):
                 if day.month not in self.months:
                     day = date(day.year + day.month // 12, day.month % 12 + 1, 1)
                     continue
-                if self._holds_day(day.day, weekday(day)):
+                if self.holds(day):
                     yield day
                 day += _A_DAY
         except (OverflowError, ValueError):
@@ -92,8 +88,3 @@ class Times(msgspec.Struct, frozen=True):
             return True
         longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
         return any(min(self.dates) <= longest.get(month, 31) for month in self.months)
-
-    def _holds_day(self, day: int, dow: int) -> bool:
-        if len(self.dates) < 31 and len(self.dows) < 7:
-            return day in self.dates or dow in self.dows
-        return day in self.dates and dow in self.dows

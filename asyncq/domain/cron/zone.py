@@ -1,9 +1,10 @@
 """Time zones by name, and the minutes of their clocks as instants."""
 
-import difflib
 import zoneinfo
 from bisect import bisect_left
 from datetime import UTC, datetime, timedelta, tzinfo
+
+from asyncq.domain.hints import hint
 
 _MINUTE = timedelta(minutes=1)
 
@@ -23,9 +24,8 @@ def find_zone(name: str) -> tzinfo:
         raise ValueError(
             f"the zone {name!r} cannot be looked up: this machine has no time zone data; install the package tzdata"
         )
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else "expected an IANA name such as 'Europe/Berlin'"
-    raise ValueError(f"{name!r} is not a time zone; {hint}")
+    said = hint(name, known) or "; expected an IANA name such as 'Europe/Berlin'"
+    raise ValueError(f"{name!r} is not a time zone{said}")
 
 
 def instant_of(wall: datetime, zone: tzinfo) -> datetime:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from asyncq import CronItem, InvalidCrontab, UniquePolicy, parse_crontab, task
+from asyncq.domain.cron.item import extra_of
 from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_policy
 
 
@@ -18,7 +19,7 @@ async def run() -> None:
 def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, strategy: str) -> None:
     """The key is as strict as any: it separates two items of one task, and unites all jobs of one item."""
     item = CronItem("t", "* * * * *", identifier="a", overlap=overlap)
-    asked = msgspec.json.decode(item.extra(item.template) or "")
+    asked = msgspec.json.decode(extra_of(item, item.template) or "")
 
     assert {"unique_key": "\\x" + hashlib.sha256(b"cron a").hexdigest(), "on_conflict": strategy} == asked
     assert overlap_key("a") != overlap_key("b")
@@ -29,7 +30,7 @@ def test_the_other_options_of_a_task_are_those_of_its_jobs(overlap: str) -> None
     """They apply for each value of overlap."""
     options: Any = {"overlap": overlap}
     item = CronItem(task(max_attempts=3)(run), "* * * * *", priority=2, **options)
-    asked = msgspec.json.decode(item.extra(item.template) or "")
+    asked = msgspec.json.decode(extra_of(item, item.template) or "")
 
     assert {"max_attempts": 3, "priority": 2}.items() <= asked.items()
 
@@ -39,8 +40,8 @@ def test_items_may_overlap_by_default() -> None:
     singleton = task(singleton=True)(run)
     plain, single = CronItem("t", "* * * * *"), CronItem(singleton, "* * * * *")
 
-    assert ("allow", None) == (plain.overlap, plain.extra(plain.template))
-    assert "ignore" in (single.extra(single.template) or "")
+    assert ("allow", None) == (plain.overlap, extra_of(plain, plain.template))
+    assert "ignore" in (extra_of(single, single.template) or "")
     assert None is overlap_policy("a", "allow")
 
 
