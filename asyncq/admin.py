@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from typing import Any
 
 from asyncq.domain.administration import (
     Counts,
@@ -70,9 +71,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        chosen = job_ids(ids)
-        async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.administer(self._database, mine, "cancel", chosen)
+        return await self._administer("cancel", ids, connection, autocommit)
 
     async def complete_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -93,9 +92,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        chosen = job_ids(ids)
-        async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.administer(self._database, mine, "complete", chosen)
+        return await self._administer("complete", ids, connection, autocommit)
 
     async def discard_jobs(
         self,
@@ -123,9 +120,7 @@ class Admin:
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        chosen, said = job_ids(ids), storable_error(error)
-        async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.administer(self._database, mine, "discard", chosen, error=said)
+        return await self._administer("discard", ids, connection, autocommit, error=storable_error(error))
 
     async def reschedule_jobs(
         self,
@@ -161,18 +156,8 @@ class Admin:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         check_change(run_at, priority, attempts, max_attempts)
-        chosen = job_ids(ids)
-        async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.administer(
-                self._database,
-                mine,
-                "reschedule",
-                chosen,
-                run_at=run_at,
-                priority=priority,
-                attempts=attempts,
-                max_attempts=max_attempts,
-            )
+        changes = {"run_at": run_at, "priority": priority, "attempts": attempts, "max_attempts": max_attempts}
+        return await self._administer("reschedule", ids, connection, autocommit, **changes)
 
     async def retry_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -194,9 +179,14 @@ class Admin:
         Unique policies are not checked again, because they were checked when the job was added. If cancelled, the
         outcome is unknown unless the caller's transaction rolls back.
         """
+        return await self._administer("retry", ids, connection, autocommit)
+
+    async def _administer(
+        self, act: store.Act, ids: Any, connection: CallersConnection | None, autocommit: bool, **changes: Any
+    ) -> list[Job]:
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.administer(self._database, mine, "retry", chosen)
+            return await store.administer(self._database, mine, act, chosen, **changes)
 
     async def remove_job(
         self, key: str, *, connection: CallersConnection | None = None, autocommit: bool = False

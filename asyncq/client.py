@@ -1,7 +1,5 @@
 """`Client`: adds jobs and reads them, on a pool of its own or on the caller's connection."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -32,6 +30,19 @@ from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries, pauses
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
+
+
+class _Use:
+    """The state of a client in one process and event loop; the lock is held while the pool is opened.
+
+    `blocks` counts the `async with` blocks that are open, or about to be. `open()` sets `is_kept_open` until `close()`.
+    """
+
+    def __init__(self, where: tuple[int, asyncio.AbstractEventLoop]) -> None:
+        self.where = where
+        self.opening = asyncio.Lock()
+        self.blocks = 0
+        self.is_kept_open = False
 
 
 class Client:
@@ -352,22 +363,6 @@ class Client:
         """Acquire a connection whose statements have no time limit, not even those of the role."""
         async with self._patiently() as connection, unlimited(connection, self._database.schema):
             yield connection
-
-
-class _Use:
-    """The state of a client in one process and event loop.
-
-    Attributes:
-        opening: Held while the pool is opened.
-        blocks: The number of `async with` blocks that are open, or about to be.
-        is_kept_open: Whether `open()` was called after the last `close()`.
-    """
-
-    def __init__(self, where: tuple[int, asyncio.AbstractEventLoop]) -> None:
-        self.where = where
-        self.opening = asyncio.Lock()
-        self.blocks = 0
-        self.is_kept_open = False
 
 
 async def add_job(

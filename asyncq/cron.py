@@ -55,10 +55,7 @@ class CronAdmin:
     """
 
     def __init__(
-        self,
-        database: Database,
-        acquire: Callable[[], AbstractAsyncContextManager[Connection]],
-        tasks: Registry | None,
+        self, database: Database, acquire: Callable[[], AbstractAsyncContextManager[Connection]], tasks: Registry | None
     ) -> None:
         self._database = database
         self._acquire = acquire

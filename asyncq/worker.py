@@ -1,11 +1,10 @@
 """`Worker`: runs jobs. It only connects the parts, which are in `engine`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from contextvars import copy_context
 from datetime import timedelta
+from typing import Self
 
 import anyio
 
@@ -151,7 +150,7 @@ class Worker:
         await self._run(once=True, handle_signals=handle_signals)
 
     @asynccontextmanager
-    async def start(self) -> AsyncGenerator[Worker]:
+    async def start(self) -> AsyncGenerator[Self]:
         """Run inside a service until the block ends; the service handles the signals.
 
         Yields:

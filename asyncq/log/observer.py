@@ -9,12 +9,7 @@ from asyncq.engine.base.records import LOGGER, job_fields, write
 from asyncq.log import cron, jobs, workers
 
 _SENTENCES = {**workers.SENTENCES, **cron.SENTENCES, **jobs.SENTENCES}
-_QUIET: tuple[type[on.Event], ...] = (
-    on.JobsFetched,
-    on.JobStarted,
-    on.JobCompleted,
-    on.JobSnoozed,
-)
+_QUIET: tuple[type[on.Event], ...] = (on.JobsFetched, on.JobStarted, on.JobCompleted, on.JobSnoozed)
 
 
 class LogObserver:

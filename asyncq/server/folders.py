@@ -49,19 +49,14 @@ def create(account: Account | None) -> Folder:
         return Folder(path, lock)
 
 
-def sweep(account: Account | None) -> list[Path]:
-    """Remove the folders of dead launchers of this user, and return these; root also sweeps those of the account."""
+def sweep(account: Account | None) -> None:
+    """Remove the folders of dead launchers of this user; root also sweeps those of the account."""
     owners = {os.geteuid(), account.uid} if account else {os.geteuid()}
-    removed: list[Path] = []
     for path in _candidates(owners):
         lock = _try_lock(path)
-        if lock is None:
-            continue
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
-        if not path.exists():
-            removed.append(path)
-    return removed
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
 
 
 def _roots() -> list[str]:

@@ -5,7 +5,7 @@ import inspect
 import typing
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -35,13 +35,7 @@ Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
 
 async def assert_added(
-    where: Place,
-    task: Task[...] | str,
-    payload: Any = ANYTHING,
-    /,
-    *,
-    schema: str | None = None,
-    **expected: Any,
+    where: Place, task: Task[...] | str, payload: Any = ANYTHING, /, *, schema: str | None = None, **expected: Any
 ) -> list[Job]:
     """Assert that a waiting job matches; fields that are not named may have any value.
 
@@ -81,22 +75,11 @@ async def assert_added(
 
 
 async def assert_not_added(
-    where: Place,
-    task: Task[...] | str,
-    payload: Any = ANYTHING,
-    /,
-    *,
-    schema: str | None = None,
-    **expected: Any,
+    where: Place, task: Task[...] | str, payload: Any = ANYTHING, /, *, schema: str | None = None, **expected: Any
 ) -> None:
     """Assert that no waiting job matches.
 
-    Args:
-        where: As in `assert_added`.
-        task: As in `assert_added`.
-        payload: As in `assert_added`.
-        schema: As in `assert_added`.
-        **expected: As in `assert_added`; without any, no job of the task may wait.
+    The arguments are those of `assert_added`; without `expected`, no job of the task may wait.
 
     Raises:
         AssertionError: A job matches; the message shows it.
@@ -302,13 +285,9 @@ async def _jobs(database: Database, connection: asyncpg.Connection, task: str) -
     with calling(database.schema):
         rows = await connection.fetch(render(_JOBS, database.schema), task)
     waiting = [await get_job(database, connection, row["id"]) for row in rows if row["id"] is not None]
-    in_order = sorted((job for job in waiting if job is not None), key=_place)
+    in_order = sorted((job for job in waiting if job is not None), key=lambda job: (job.priority, job.run_at, job.id))
     others = [f"{row['task']} ({row['number']} {row['what']})" for row in rows if row["id"] is None]
     return in_order, [f"not counted: {', '.join(others)}"] if others else []
-
-
-def _place(job: Job) -> tuple[int, datetime, int]:
-    return job.priority, job.run_at, job.id
 
 
 def _line(job: Job) -> str:

@@ -61,18 +61,10 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Worker:
     """Make a worker that accepts a moved clock, and is otherwise a real one.
 
-    Args:
-        dsn: The database.
-        tasks: The tasks.
-        schema: The schema's name; `asyncq` by default.
-        **options: As for `Worker`.
+    Arguments and errors are those of `Worker`.
 
     Returns:
         The worker, to run with `start()`, `run()` or `run_once()`.
-
-    Raises:
-        ConfigurationError: An option is not valid.
-        TaskError: Two tasks share a name.
 
     Beside a service under test, with anyio's plugin for pytest:
 
@@ -182,21 +174,16 @@ def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
             raise
 
     @functools.wraps(handler)
-    async def call_async(*args: Any, **kwargs: Any) -> Any:
-        return await noted(handler(*args, **kwargs))
-
-    @functools.wraps(handler)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             answer = handler(*args, **kwargs)
         except Exception as error:
             raised.append(error)
             raise
-        # A plain function around an async one: its coroutine must still be run.
         return noted(answer) if is_awaitable(answer) else answer
 
     recording = copy.copy(task)
-    recording.handler = call_async if task.signature.is_async else call
+    recording.handler = call
     return recording
 
 

@@ -62,11 +62,7 @@ async def install(connection: Connection, schema: str) -> None:
 
 
 async def drop(connection: Connection, schema: str) -> None:
-    """Drop a schema with everything in it.
-
-    Raises:
-        StoreError: Another connection holds a lock in it for longer than ten seconds.
-    """
+    """Drop a schema with everything in it; StoreError if another connection holds a lock in it for ten seconds."""
     with calling(schema):
         await connection.execute(f"set lock_timeout = '{DROP_PATIENCE_S}s'; set client_min_messages = warning")
         await connection.execute(f"drop schema if exists {schema} cascade")
