@@ -53,7 +53,7 @@ class Process(NamedTuple):
         return await asyncio.to_thread(self.popen.stdout.readline)
 
     async def end(self) -> list[tuple[int, int]]:
-        """Stop it; returns when each of its jobs was sent and started."""
+        """Stop it; returns the times at which its jobs were sent and started."""
         self.popen.send_signal(signal.SIGTERM)
         while (said := await self.line()) == "ready\n":  # once for each time that it had to connect
             continue

@@ -32,12 +32,12 @@ where relation.relnamespace = 'asyncq'::regnamespace and relation.relkind in ('r
 
 
 class Sizes:
-    """The sizes of all tables and indexes, looked at once in a while.
+    """The sizes of all tables and indexes, sampled at intervals.
 
     Attributes:
-        series: Bytes of all tables, and of all indexes, look by look.
+        series: Bytes of all tables, and of all indexes, sample by sample.
         largest: The most bytes of each of them.
-        last: Its bytes at the last look.
+        last: Its bytes in the last sample.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Sizes:
         self.most_dead = 0
 
     def note(self, rows: Sequence[asyncpg.Record]) -> None:
-        """One look."""
+        """Take a sample."""
         self.last = {row["name"]: row["bytes"] for row in rows}
         self.largest = {name: max(size, self.largest.get(name, 0)) for name, size in self.last.items()}
         indexes = sum(row["bytes"] for row in rows if row["is_index"])
@@ -56,7 +56,7 @@ class Sizes:
 
     @property
     def growth(self) -> float:
-        """The largest size in the second half of the looks, of that in the first."""
+        """The largest size in the second half of the samples, divided by that of the first half."""
         totals = [sum(pair) for pair in self.series]
         half = max(len(totals) // 2, 1)
         return max(totals[half:], default=0) / max(*totals[:half], 1)
@@ -64,7 +64,7 @@ class Sizes:
 
 @asynccontextmanager
 async def watched(dsn: str) -> AsyncGenerator[Sizes]:
-    """Look at the sizes for as long as the block lasts."""
+    """Sample the sizes for the duration of the block."""
     sizes = Sizes()
     db = await asyncpg.connect(dsn)
 
@@ -92,7 +92,7 @@ async def old_snapshot(dsn: str) -> AsyncGenerator[None]:
 
 
 async def passing(dsn: str, jobs: int, *, held: bool) -> dict[str, Any]:
-    """Let jobs pass at full speed.
+    """Run jobs at full speed.
 
     Args:
         dsn: A server with fsync.

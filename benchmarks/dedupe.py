@@ -167,7 +167,7 @@ async def prune(dsn: str, key_locks: int) -> dict[str, float]:
 
 
 def _ratios(figures: dict[str, float]) -> dict[str, float]:
-    """Each kind beside the unkeyed add of its own sort."""
+    """The ratio of each kind to the unkeyed add of its sort."""
     bases = {"add_sql_": "add_sql_unkeyed_us", "add_": "add_unkeyed_us", "bulk_": "bulk_unkeyed_us"}
     ratios: dict[str, float] = {}
     for name, value in figures.items():

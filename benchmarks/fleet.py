@@ -36,7 +36,7 @@ FETCHING = ("fetch_jobs", "next_due")
 
 
 async def _process(*words: str) -> Process:
-    """A process of this module that has said its first word."""
+    """A process of this module that has printed its first line."""
     made = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.fleet", *words, stdin=PIPE, stdout=PIPE
     )
@@ -46,7 +46,7 @@ async def _process(*words: str) -> Process:
 
 
 async def _produce(dsn: str, producers: int, adds: int) -> None:
-    """In a process: open connections, say so, wait for a line, add jobs one by one from each, say how long it took."""
+    """In a process: open connections, report, wait for a line, add jobs one by one from each, report the time."""
     connections = [await asyncpg.connect(dsn) for _ in range(producers)]
     async with Client(dsn) as client:
 
@@ -72,7 +72,7 @@ async def _work(dsn: str, listen: str) -> None:
 
 
 async def _end(processes: Sequence[Process]) -> list[str]:
-    """Give each a line, and wait; returns what they said."""
+    """Send a line to each, and wait; returns their outputs."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write(b"\n")
@@ -80,7 +80,7 @@ async def _end(processes: Sequence[Process]) -> list[str]:
 
 
 async def produced(dsn: str, adds: int, mode: str) -> float:
-    """How many jobs 64 producers add in a second, one by one, each on a connection of its own.
+    """Measure how many jobs 64 producers add in a second, one by one, each on its own connection.
 
     Args:
         dsn: The server.
@@ -161,7 +161,7 @@ async def idle(dsn: str, workers: int) -> dict[str, float]:
 
 
 async def woken(dsn: str, workers: int) -> int:
-    """How many of so many idle workers look for jobs when one is added: the most of some tries."""
+    """Count how many of so many idle workers look for jobs when one is added: the most of some tries."""
     most = 0
     async with _counted() as counts, AsyncExitStack() as stack, Client(dsn) as client:
         for _ in range(workers):

@@ -21,7 +21,7 @@ SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
 
 
 async def idle(dsn: str) -> float:
-    """The resident memory of a worker in a process of its own that has nothing to do, in MB."""
+    """The resident memory of an idle worker in its own process, in MB."""
     await Client(dsn).migrate()
     command = [sys.executable, "-m", "benchmarks.steady_worker", dsn]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""A producer in a process of its own: for each line of its input, `first count`, it adds so many jobs and says so."""
+"""A producer in its own process: for each line of its input, `first count`, it adds so many jobs and reports that."""
 
 from __future__ import annotations
 

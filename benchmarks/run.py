@@ -19,7 +19,7 @@ SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
 
 
 async def measure(dsn: str, rounds: int, scale: float) -> dict[str, Any]:
-    """All measurements, so many rounds, in turn.
+    """Run all measurements in turn, for so many rounds.
 
     Args:
         dsn: The server.

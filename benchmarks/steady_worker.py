@@ -1,4 +1,4 @@
-"""A worker of `bad_days`: says that it is ready, and, after SIGTERM, when each of its jobs started."""
+"""A worker of `bad_days`: reports that it is ready, and, after SIGTERM, when each of its jobs started."""
 
 from __future__ import annotations
 

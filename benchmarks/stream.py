@@ -21,7 +21,7 @@ class Stream:
     Args:
         dsn: The server, with the schema and no jobs.
         jobs: How many.
-        mark_each: After how many jobs each the time is noted.
+        mark_each: The number of jobs between two recorded times.
         at_mark: Called for each mark, with the number of jobs that have passed.
 
     Attributes:

@@ -49,7 +49,7 @@ async def be_up_for_long(dsn: str) -> None:
 
 
 async def process(*words: str) -> Process:
-    """A process of ours that has said its first word."""
+    """A process of ours that has printed its first line."""
     made = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.takeover", *words, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL
     )

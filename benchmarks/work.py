@@ -106,7 +106,7 @@ def idle_worker(dsn: str, jobs: int) -> Generator[IO[str]]:
 
 
 async def fill(dsn: str, jobs: int) -> None:
-    """Have so many jobs wait."""
+    """Add so many waiting jobs."""
     async with Client(dsn) as client:
         for first in range(0, jobs, 5_000):
             await client.add_jobs([tasks.noop.job(number) for number in range(first, min(first + 5_000, jobs))])

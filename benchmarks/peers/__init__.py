@@ -1,1 +1,1 @@
-"""The queues that are measured beside each other, each in a folder of its own."""
+"""The measured queues, each in a folder of its own."""

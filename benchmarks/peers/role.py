@@ -121,7 +121,7 @@ def run(program: Program) -> None:
 
 
 async def fill(program: Program, dsn: str, wish: Wish) -> None:
-    """Make the schema, and have so many jobs wait; those of the future come after those that are ready."""
+    """Make the schema, and add so many waiting jobs; those of the future come after the ready ones."""
     await program.install(dsn, wish)
     jobs, future = wish["jobs"], wish.get("future", 0)
     if not jobs + future:
@@ -137,7 +137,7 @@ async def fill(program: Program, dsn: str, wish: Wish) -> None:
 
 
 async def add(program: Program, dsn: str, wish: Wish) -> None:
-    """Add jobs as fast as can be: one by one by so many producers, or in chunks."""
+    """Add jobs as fast as possible: one by one by so many producers, or in chunks."""
     jobs, chunk = wish["jobs"], wish.get("chunk", 1)
     async with program.adder(dsn, wish) as adder:
         await in_parallel(adder, range(WARM_UP), wish.get("producers", 1))

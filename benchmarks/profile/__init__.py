@@ -1,1 +1,1 @@
-"""Where the time of a job goes, by part: `python -m benchmarks.profile`."""
+"""The time of a job by part: `python -m benchmarks.profile`."""

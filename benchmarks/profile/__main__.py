@@ -58,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 async def drain(server: Server, jobs: int, libraries: Sequence[str]) -> str:
-    """Where the time of a drain goes."""
+    """The time of a drain by part."""
     connection = await asyncpg.connect(server.dsn)
     try:
         if EXTENSION in libraries:
@@ -129,7 +129,7 @@ async def drained(
 
 
 async def watched(connection: asyncpg.Connection, backends: Backends, tell: Any, hear: Any) -> dict[str, Any]:
-    """Let the worker go, and look at the server's processes until it is done."""
+    """Start the worker, and sample the server's processes until it has ended."""
     told: dict[str, Any] = {}
 
     async def listen() -> None:

@@ -59,7 +59,7 @@ def child(name: str, dsn: str, jobs: int, python: Path = PYTHON) -> Generator[Ch
 
 @contextmanager
 def sampled(pid: int, path: Path, sampler: Path = SAMPLER) -> Generator[None]:
-    """Sample the stacks of a process while the block lasts: of the thread that holds the interpreter, when one does.
+    """Sample the stacks of a process during the block: of the thread that holds the interpreter, if there is one.
 
     Args:
         pid: The process.
@@ -67,7 +67,7 @@ def sampled(pid: int, path: Path, sampler: Path = SAMPLER) -> Generator[None]:
         sampler: The program that does it.
 
     Raises:
-        Unfit: The system does not let it look.
+        Unfit: The system does not permit it.
     """
     command: Sequence[str] = [
         *(str(sampler), "record", "--pid", str(pid), "--gil", "--format", "raw", "--duration", "unlimited"),

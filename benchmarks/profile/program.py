@@ -25,7 +25,7 @@ def tell(**what: Any) -> None:
 
 
 async def hear() -> str:
-    """The next line from who started this."""
+    """Read the next line from the parent process."""
     return (await asyncio.to_thread(sys.stdin.readline)).strip()
 
 

@@ -41,7 +41,7 @@ def names() -> dict[str, str]:
 
 
 def name_of(query: str) -> str:
-    """A statement's name: that of its file, else its first word."""
+    """The name of a statement: that of its file, or its first word."""
     words = query.split()
     return names().get(shape(query)) or (words[0].lower() if words else "-")
 
@@ -62,14 +62,14 @@ class Backends:
         self._used: dict[int, tuple[str, float, float]] = {}
 
     def look(self, roles: Mapping[int, str]) -> None:
-        """Note what each has used by now; one that is gone keeps what was seen last."""
+        """Record the CPU of each process so far; one that has ended keeps its last figure."""
         for pid, role in roles.items():
             used = cpu_s(pid)
             began = self._used[pid][1] if pid in self._used else used
             self._used[pid] = (role, began, max(used, began))
 
     def seconds(self) -> dict[str, float]:
-        """Role -> seconds since the first look at each process, the busiest first."""
+        """Role -> seconds since the first sample of each process, the busiest first."""
         found: dict[str, float] = {}
         for role, began, used in self._used.values():
             found[role] = found.get(role, 0.0) + used - began

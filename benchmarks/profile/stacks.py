@@ -49,10 +49,10 @@ def part_of(stack: str) -> str:
 
 
 def shares(lines: Iterable[str]) -> dict[str, float]:
-    """How the samples are spread over the parts.
+    """The shares of the parts in the samples.
 
     Args:
-        lines: Each a stack, a blank and how often it was seen.
+        lines: Each a stack, a blank and its number of samples.
 
     Returns:
         Part -> share of all samples, the largest first.

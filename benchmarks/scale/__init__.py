@@ -1,1 +1,1 @@
-"""How cost grows with jobs that wait, workers, queues and payloads; and a model for machines that are not here."""
+"""How cost grows with waiting jobs, workers, queues and payloads; and a model for other machines."""

@@ -57,7 +57,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, or look at what was measured."""
+    """Measure, or show an earlier result."""
     given = sys.argv[1:] if words is None else list(words)
     args = arguments(given)
     if args.show:
@@ -111,14 +111,14 @@ async def measure(place: Place, args: argparse.Namespace, result: Scale) -> None
 
 
 async def note(found: AsyncGenerator[Row], rows: list[Row]) -> None:
-    """Keep what comes, and show it."""
+    """Keep each result, and show it."""
     async for each in found:
         rows.append(each)
         print(each, flush=True)
 
 
 def steps(first: int, last: int, factor: int) -> list[int]:
-    """From the first number to the last one, each so many times the one before, but for the last."""
+    """The steps from the first number to the last, each a multiple of the one before, except the last."""
     found = [first]
     while found[-1] * factor < last:
         found.append(found[-1] * factor)

@@ -1,4 +1,4 @@
-"""Lets processes work, and sees what that costs both sides."""
+"""Runs processes, and measures their cost for both sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_S = 300.0
 
 
 class Used(NamedTuple):
-    """CPU, in seconds: of the server's processes, of ours, of all on the machine; and when it was looked at."""
+    """CPU seconds of the server's processes, of ours, and of all on the machine; and the time of the sample."""
 
     server: dict[int, float]
     ours: float
@@ -73,7 +73,7 @@ def seen(rate: float, jobs: int, before: Used, after: Used, wal_bytes: float) ->
 
 @asynccontextmanager
 async def workers(dsn: str, count: int, **wish: Any) -> AsyncGenerator[list[Child]]:
-    """So many worker processes, prepared."""
+    """Start so many worker processes, and prepare them."""
     async with AsyncExitStack() as stack:
         crew: list[Child] = []
         for _ in range(count):
@@ -139,7 +139,7 @@ async def add(database: Database, jobs: int, dsn: str | None = None, **wish: Any
     """Let one process add jobs.
 
     Args:
-        database: Where.
+        database: The database.
         jobs: How many.
         dsn: Another way to the database.
         **wish: producers, chunk, bytes.

@@ -30,12 +30,12 @@ async def task_id(database: Database, name: str) -> int:
 
 
 async def fill(database: Database, first: int, end: int, kind: Kind = "ready", queues: int | None = None) -> None:
-    """Have jobs wait.
+    """Add waiting jobs.
 
     Args:
-        database: Where.
+        database: The database.
         first: The id in the payload of the first job.
-        end: That behind the last one.
+        end: The id after the last one.
         kind: Ready ones, such of the day after tomorrow, or ready ones of a task that no worker knows, ahead of all.
         queues: In how many serial queues; in none by default.
     """

@@ -24,7 +24,7 @@ TRANSACTIONS = "select xact_commit + xact_rollback from pg_stat_database where d
 
 
 async def busy(place: Place, counts: list[int], jobs: int) -> AsyncGenerator[Busy]:
-    """So many processes drain the same table."""
+    """Measure so many processes that drain the same table."""
     for count in counts:
         async with place.database() as database:
             await fill(database, 0, jobs)
@@ -40,7 +40,7 @@ async def busy(place: Place, counts: list[int], jobs: int) -> AsyncGenerator[Bus
 
 
 async def idle(place: Place, counts: list[int]) -> AsyncGenerator[Idle]:
-    """So many processes have nothing to do."""
+    """Measure so many idle processes."""
     for count in counts:
         async with place.database() as database, crew.workers(database.dsn, count, tick_s=SELDOM_S) as workers:
             for worker in workers:
@@ -70,6 +70,6 @@ async def started(database: Database, count: int) -> None:
 
 
 def own_bytes(pid: int, proc: Path = PROC) -> int:
-    """The memory that a process shares with nobody."""
+    """The private memory of a process."""
     text = (proc / str(pid) / "smaps_rollup").read_text(encoding="ascii")
     return sum(int(kb) for kb in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB$", text, re.MULTILINE)) * 1024

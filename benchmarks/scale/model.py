@@ -26,11 +26,11 @@ Bounds = Mapping[str, float]
 
 
 class Machine(NamedTuple):
-    """Where jobs would run.
+    """The machine of an estimate.
 
     Args:
-        cores: Of the server; where `is_shared`, of all programs.
-        fsync_ms: How long its disk takes.
+        cores: The cores of the server; if `is_shared`, of all programs.
+        fsync_ms: The time of an fsync of its disk.
         trip_ms: The round trip to the workers.
         is_shared: Whether workers and producers use the same cores.
     """

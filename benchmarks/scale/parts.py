@@ -1,4 +1,4 @@
-"""Measures what the model is made of: the disk, the way to the server, CPU a job."""
+"""Measures the parts of the model: the disk, the round trip to the server, CPU a job."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def log_mb_per_s(dsn: str) -> float:
 
 
 async def held_us(place: Place) -> float:
-    """How much longer a fetch takes for each job at the front that others are claiming at that moment."""
+    """Measure how much longer a fetch takes for each earlier job that others are claiming."""
     async with place.database() as database, AsyncExitStack() as stack:
         await fill(database, 0, WAITING)
         await database.tidy()

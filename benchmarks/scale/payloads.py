@@ -16,7 +16,7 @@ CHUNK, CHUNK_BYTES = 1_000, 8_000_000
 
 
 def jobs_of(size: int) -> tuple[int, int]:
-    """How many jobs, in which chunks; the chunks are all full."""
+    """The number of jobs and the size of their chunks, which are all full."""
     chunk = max(1, min(CHUNK, CHUNK_BYTES // size))
     return max(chunk, min(MOST, max(BUDGET // size, LEAST)) // chunk * chunk), chunk
 

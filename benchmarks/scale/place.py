@@ -38,13 +38,13 @@ class Database:
         return not await self.connection.fetchval("select exists (select from asyncq.jobs)")
 
     async def tidy(self) -> None:
-        """Have the server do now what it would do at any time."""
+        """Let the server vacuum and checkpoint now, as it would at any time."""
         await self.connection.execute("vacuum analyze asyncq._jobs")
         await self.connection.execute("checkpoint")
         await asyncio.to_thread(os.sync)
 
     async def wal(self) -> int:
-        """How many bytes of WAL were ever written."""
+        """The bytes of WAL that were written so far."""
         return int(await self.connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
 

@@ -33,7 +33,7 @@ async def parcel(item: Parcel) -> None:
 
 
 def body(size: int) -> str:
-    """A text that makes a payload of about so many bytes, and that nothing can compress."""
+    """A text that makes a payload of about so many bytes, and cannot be compressed."""
     length = max(size - BESIDE, 0)
     return base64.b64encode(os.urandom(length))[:length].decode()
 

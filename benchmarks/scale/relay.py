@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 
 async def serve(socket: str, trip_s: float) -> None:
-    """Pass on what comes, each half of the way later, until the input ends."""
+    """Forward the data, each direction delayed by half of the round trip, until the input ends."""
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_unix_connection(socket, limit=CHUNK)
@@ -42,7 +42,7 @@ async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
 
 @asynccontextmanager
 async def far_away(place: Place, trip_ms: float) -> AsyncGenerator[Way]:
-    """A longer way to a server, by a process of its own."""
+    """A more distant way to a server, by a relay process."""
     asked = urlsplit(place.dsn("any"))
     where = {name: value for name, (value, *_) in parse_qs(asked.query).items()}
     socket = f"{where['host']}/.s.PGSQL.{where['port']}"

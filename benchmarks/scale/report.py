@@ -28,7 +28,7 @@ def report(result: Scale) -> str:
 
 
 def conditions(result: Scale) -> str:
-    """Where and how it was measured."""
+    """The conditions of the measurement."""
     words = ", ".join(f"{name} {value}" for name, value in result.conditions.items())
     return f"`{result.command}` on {result.date}, {result.machine}; {words}."
 

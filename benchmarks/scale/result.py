@@ -54,16 +54,16 @@ class Busy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
-    """Workers that have nothing to do.
+    """Idle workers.
 
     Attributes:
         workers: Processes.
-        transactions_per_s: Of all of them; a question is a transaction.
+        transactions_per_s: Transactions a second of all of them; each query is one.
         server_cpu: The share of a core that the server uses.
         worker_cpu: The share of a core that all workers use.
         connections: How many they hold.
         worker_mb: The resident memory of one worker.
-        backend_mb: The memory of one process of the server that it shares with nobody.
+        backend_mb: The private memory of one process of the server.
     """
 
     workers: int

@@ -89,7 +89,7 @@ async def fetch(database: Database, limit: int) -> Fetch:
 
 
 async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) -> int:
-    """Claim jobs as a worker does; returns how many."""
+    """Claim jobs by a worker's statement; returns how many."""
     rows = await connection.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *fetch_arguments(tasks, limit))
     # A batch is one row.
     return sum(1 if row["ids"] is None else len(sent_numbers(row["ids"], "q")) for row in rows)

@@ -1,1 +1,1 @@
-"""The harness: sets up what it needs, lets the queues do the same work in turn, checks each run, writes what it saw."""
+"""The harness: sets the environments up, lets the queues do the same work in turn, checks each run, stores results."""

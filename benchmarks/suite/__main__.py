@@ -50,7 +50,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure, or look at what was measured; 1 if a figure became worse or the run does not count."""
+    """Measure, or show an earlier result; 1 if a figure became worse or the run does not count."""
     args = arguments(words)
     if args.compare:
         changes = compare.compare(*(Result.load(path) for path in args.compare))
@@ -100,7 +100,7 @@ def publish(result: Result, path: Path) -> None:
 
 
 def chosen_works(asked: str | None, quick: bool) -> list[str]:
-    """The works that are meant by names or numbers."""
+    """The works with these names or numbers."""
     if asked is None:
         return [name for name in QUICK_WORKS if name in WORKS] if quick else list(WORKS)
     wanted = set(asked.split(","))

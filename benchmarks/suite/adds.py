@@ -19,18 +19,18 @@ async def add(
     """Let one process add jobs.
 
     Args:
-        peer: Whose client.
+        peer: The queue whose client adds.
         variant: Its settings.
-        table: Where the jobs go.
+        table: The table of the jobs.
         jobs: How many.
-        waiting: How many are there before; None where workers run them meanwhile, so that they cannot be counted.
+        waiting: How many jobs wait before; None if workers run them meanwhile, so that they cannot be counted.
         **wish: producers, or chunk.
 
     Returns:
         The rate in jobs a second.
 
     Raises:
-        Unfit: Not every job is there.
+        Unfit: Some jobs are missing.
     """
     child = await Child.begin(peer, "add", table.dsn, **{**peer.variants[variant], **wish}, jobs=jobs)
     try:

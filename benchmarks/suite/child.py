@@ -70,7 +70,7 @@ class Child:
         self._process.stdin.write(word.encode() + b"\n")
 
     async def hear(self, kind: str) -> dict[str, Any]:
-        """Read what it says, up to something of this kind.
+        """Read its output, up to a line of this kind.
 
         Raises:
             Unfit: It ended before.
@@ -105,7 +105,7 @@ class Child:
 
 
 def command(peer: Peer) -> list[str]:
-    """How its program is started."""
+    """The command that starts its program."""
     if peer.home == "node":
         return [str(CACHE / "peers" / "bin" / "node"), peer.program]
     return [str(CACHE / peer.home / "bin" / "python"), "-m", peer.program]

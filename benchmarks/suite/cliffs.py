@@ -42,7 +42,7 @@ async def run_queues(stage: Stage, peer: Peer, variant: str, size: int) -> dict[
 
 
 def first_of(everything: int, shape: str) -> Run:
-    """So many calls of handlers while far more jobs wait in serial queues; the longest fetch is noted."""
+    """Measure so many calls of handlers while far more jobs wait in serial queues; the longest fetch is recorded."""
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
         async with stage.postgres.copy(peer, variant, everything, shape=shape) as jobs:
@@ -65,7 +65,7 @@ def first_of(everything: int, shape: str) -> Run:
 
 
 async def run_stuck(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """Drain what is free, while far more jobs wait for two queues whose first jobs do not end."""
+    """Drain the other jobs while far more wait for two queues whose first jobs do not end."""
     everything = len(BUSY) + STUCK + size
     async with stage.postgres.copy(peer, variant, everything, shape="stuck") as jobs:
         holder = await Child.begin(peer, "work", jobs.dsn, task="hold")

@@ -29,11 +29,11 @@ class Jobs(Protocol):
         ...
 
     async def count(self, among: str = "") -> int:
-        """How many are not settled; of those that a further condition leaves."""
+        """Count the unsettled jobs, or those that also meet a further condition."""
         ...
 
     async def wal_bytes(self) -> int:
-        """How much WAL the server has written so far; 0 where there is none."""
+        """The bytes of WAL that the server has written so far; 0 without a WAL."""
         ...
 
 
@@ -99,9 +99,10 @@ async def drain(
 
 
 async def emptied(table: Jobs, among: str) -> int:
-    """Wait until every job is settled; returns when the first look was sent that saw it so.
+    """Wait until every job is settled; returns when the first query was sent that found none.
 
-    What was committed by then is what it sees. The look itself walks over dead rows, for longer the more others wait.
+    It sees everything that was committed by then. The query itself reads dead rows, and takes longer the more other
+    jobs wait.
     """
     while True:
         sent_ns = time.monotonic_ns()
@@ -138,7 +139,7 @@ async def called(crew: list[Child], jobs: int) -> None:
 
 
 def check(name: str, reports: list[dict[str, Any]], jobs: int) -> list[int]:
-    """Whether each job ran once.
+    """Check that each job ran once.
 
     Returns:
         How many of them each worker ran.

@@ -1,4 +1,4 @@
-"""Sets up what the measured programs run in, once, in the cache: environments of Python, Node with packages, Redis."""
+"""Sets up the environments of the measured programs once, in the cache: Python, Node with packages, Redis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 def prepare(homes: set[str]) -> set[str]:
-    """Set up what is needed and not there yet.
+    """Set up missing environments.
 
     Args:
         homes: Names of environments.

@@ -1,4 +1,4 @@
-"""Work that shows how workers behave: listeners, idle fleets, due times, buffers, real handlers. asyncq's alone."""
+"""Works that show how workers behave: listeners, idle fleets, due times, buffers, real handlers. Only for asyncq."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def idle_share(starts: list[tuple[int, int]], slots: int) -> float:
     """The share of slots that were idle between the first start and the last.
 
     Args:
-        starts: The number of each job, which says how long it naps, and when it started in nanoseconds.
+        starts: The number of each job, which decides how long it sleeps, and its start in nanoseconds.
         slots: How many there are.
     """
     first, last = min(at for _, at in starts), max(at for _, at in starts)

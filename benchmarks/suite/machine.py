@@ -18,7 +18,7 @@ def name() -> str:
 
 
 def cores() -> int:
-    """How many we may use."""
+    """The number of cores that we may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

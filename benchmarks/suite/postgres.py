@@ -96,11 +96,11 @@ class Table:
         return await self.connection.fetchval(f"select 1 {self._left} {among} limit 1") is None
 
     async def count(self, among: str = "") -> int:
-        """How many are not settled; of those that a further condition leaves."""
+        """Count the unsettled jobs, or those that also meet a further condition."""
         return await self.connection.fetchval(f"select count(*) {self._left} {among}")
 
     async def wal_bytes(self) -> int:
-        """How much WAL the server has written so far."""
+        """The bytes of WAL that the server has written so far."""
         return await self.connection.fetchval("select (pg_current_wal_insert_lsn() - '0/0')::int8")
 
 

@@ -1,7 +1,7 @@
-"""The Python that is measured: a 3.13 that was built with profiles, as distributions and the official images build it.
+"""The measured Python: a 3.13 that was built with profiles, as by distributions and official images.
 
-What a version manager compiles by default is not, and takes a third more CPU for the same drain; Node and Redis come
-optimized. Where no such Python is here, Debian's is unpacked into the cache, beside the libraries that it needs.
+Version managers compile by default without them, which takes a third more CPU for the same drain; Node and Redis are
+optimized anyway. Without such a Python here, Debian's is unpacked into the cache, beside the libraries that it needs.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Run = Callable[[str, Sequence[str], Path], bool]
 
 
 def measured_python(run: Run, say: Callable[[str], None]) -> Path:
-    """The Python that is measured: an optimized 3.13, else any 3.13, else the one that runs this.
+    """The measured Python: an optimized 3.13, or any 3.13, or the one that runs this.
 
     Args:
-        run: Runs a command in a folder, says what it is for, and returns whether it succeeded.
+        run: Runs a command in a folder, prints its purpose, and returns whether it succeeded.
         say: Prints a line.
     """
     built = {name: how for name in candidates() if (how := how_built(name))}
@@ -88,7 +88,7 @@ def how_built(name: str) -> str:
 
 
 def is_fetched(run: Run) -> bool:
-    """Fetch Debian's, with the libraries that it was built with, from where this system has its own packages from."""
+    """Fetch Debian's, with the libraries that it was built with, from the source of this system's own packages."""
     mirror = debian_mirror()
     if mirror is None:
         return False

@@ -1,4 +1,4 @@
-"""Redis servers for single runs, as shipped and with every write on disk; and the few words of its protocol."""
+"""Redis servers for single runs, as shipped and with every write on disk; and a minimal client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Redis:
 
     @asynccontextmanager
     async def filled(self, peer: Peer, variant: str, jobs: int) -> AsyncGenerator[Stream]:
-        """The server, empty but for so many jobs."""
+        """The server, empty except for so many jobs."""
         dsn = f"unix://{self._socket}"
         reader, writer = await asyncio.open_unix_connection(self._socket)
         stream = Stream(dsn, reader, writer, peer)
@@ -91,7 +91,7 @@ class Stream:
         return 0
 
     async def count(self, among: str = "") -> int:
-        """How many are not settled."""
+        """Count the unsettled jobs."""
         left = 0
         for command in self._left:
             answer = await self.ask(command)
@@ -108,7 +108,7 @@ def program() -> Path | None:
 
 @contextmanager
 def redis(*, durable: bool) -> Generator[Redis | None]:
-    """A server on a socket of its own; None where Redis is not installed."""
+    """A server on its own socket; None without Redis."""
     binary = program()
     if binary is None:
         yield None

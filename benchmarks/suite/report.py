@@ -21,7 +21,7 @@ def report(result: Result) -> str:
 
 
 def conditions(result: Result) -> str:
-    """Where and how it was measured."""
+    """The conditions of the measurement."""
     main = ", ".join(f"{name} {value}" for name, value in result.lines.get(MAIN, {}).items())
     rotations = max((run.rotation for run in result.runs), default=0)
     return f"`{result.command}` on {result.date}, {result.machine}; {rotations} rotations; {main}."
@@ -98,5 +98,5 @@ def row(*cells: str) -> str:
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something."""
+    """Format a number with its significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 20 else f"{value:.2f}"

@@ -127,7 +127,7 @@ def series(runs: Iterable[Entry], line: str, work: str, peer: str, variant: str,
 
 
 def ratio(ours: Series, theirs: Series) -> tuple[float, tuple[float, float]] | None:
-    """How many times theirs ours is: of the medians, and the range, over the laps that have both."""
+    """Our figure divided by theirs: of the medians, and the range over the laps that have both."""
     if not ours or not theirs:
         return None
     both = ours.by_lap.keys() & theirs.by_lap.keys()

@@ -49,12 +49,15 @@ def turns(
 
 
 def plain_jobs(peer: Peer, variant: str, work: Work, size: int) -> int:
-    """How many jobs the drain before a work has: no more than the work, since each has one start; 0 without one."""
+    """The number of jobs of the drain before a work; 0 without one.
+
+    It is at most that of the work: each has one start.
+    """
     return min(size, peer.entries["drain"][variant]) if work.beside_plain else 0
 
 
 def scaled(size: int, scale: float) -> int:
-    """Less work, of whole thousands where there were: bulk adds come in chunks."""
+    """Scale a work, in whole thousands if it had those: bulk adds come in chunks."""
     if scale == 1 or size < 1_000:
         return size
     unit = 10_000 if size >= 50_000 else 100
@@ -62,7 +65,7 @@ def scaled(size: int, scale: float) -> int:
 
 
 async def run(turn: Turn, stage: Stage, line: str, rotation: int) -> Entry:
-    """One run; a check that fails is its result, and the others go on."""
+    """Run one turn; a failed check is its result, and the others continue."""
     made = Entry(
         line=line,
         rotation=rotation,

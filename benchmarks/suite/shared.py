@@ -33,7 +33,7 @@ async def run_drain_by_two(stage: Stage, peer: Peer, variant: str, size: int) ->
 
 
 async def run_future(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """A million jobs that are due tomorrow stay where they are. The last jobs are looked for first."""
+    """A million jobs that are due tomorrow stay unclaimed. The check begins with the last jobs."""
     async with stage.postgres.copy(peer, variant, size, future=FUTURE) as jobs:
         return await drain(peer, variant, jobs, size, loop=stage.loop, among=f"and id <= {size} order by id desc")
 
@@ -51,7 +51,7 @@ async def run_durable_latency(stage: Stage, peer: Peer, variant: str, size: int)
 
 
 def adding(**wish: Any) -> Run:
-    """Adds by so many producers, or in chunks."""
+    """Measure adds by so many producers, or in chunks."""
 
     async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
         async with stage.jobs(peer, variant, WAITING) as jobs:

@@ -17,7 +17,7 @@ RATE = "jobs/s"
 
 
 def has_turn(turns: int, rotation: int, rotations: int) -> bool:
-    """Whether what has so many turns in five rotations has one in this rotation, counted from 0; spread evenly."""
+    """Whether a queue with so many turns in five rotations has one in this rotation, counted from 0; spread evenly."""
     kept = max(1, round(turns * rotations / 5))
     return rotation * kept // rotations != (rotation - 1) * kept // rotations
 
@@ -39,7 +39,7 @@ class Stage:
     loop: str = "uvloop"
 
     def jobs(self, peer: Peer, variant: str, jobs: int, durable: bool = False) -> AbstractAsyncContextManager[Jobs]:
-        """So many fresh jobs in the store of this queue."""
+        """So many new jobs in the store of this queue."""
         if peer.store == "postgres":
             return self.postgres.copy(peer, variant, jobs)
         redis = self.durable if durable else self.redis

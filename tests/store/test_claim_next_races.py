@@ -1,4 +1,4 @@
-"""What happens to a queue while its next job is claimed: after the snapshot of the statement, before its locks."""
+"""The queue changes while its next job is claimed: after the snapshot of the statement, before its locks."""
 
 from collections.abc import Awaitable, Callable
 

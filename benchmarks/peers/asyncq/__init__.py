@@ -1,4 +1,4 @@
-"""asyncq: `Worker(dsn, tasks=[...])` and nothing else, INFO logging on."""
+"""asyncq: `Worker(dsn, tasks=[...])` without further options, with INFO logging."""
 
 from __future__ import annotations
 

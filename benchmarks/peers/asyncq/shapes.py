@@ -23,7 +23,7 @@ def serial(number: int) -> JobSpec:
 
 
 def in_queues(queues: int) -> Callable[[int], JobSpec]:
-    """In so many queues in turn."""
+    """Distribute jobs evenly over so many queues."""
     return lambda number: noop.job(number).with_options(queue=f"queue {number % queues}")
 
 

@@ -66,13 +66,13 @@ async def flaky(id: int, ctx: JobContext) -> None:
 
 
 def nap_s(number: int) -> float:
-    """How long this job naps: 0.1 to 2 s."""
+    """The time for which this job sleeps: 0.1 to 2 s."""
     return 0.1 + number * 7919 % 1901 / 1000
 
 
 @task
 async def nap(id: int) -> None:
-    """Wait for a while of its own."""
+    """Sleep for the time of this job."""
     note(id)
     await asyncio.sleep(nap_s(id))
 
@@ -114,7 +114,7 @@ WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 
 
 async def alone(handler: Callable[[Letter, JobContext], Awaitable[None]], at_once: int, calls: int) -> float:
-    """Calls a second of a handler by loops that do nothing else."""
+    """Calls a second of a handler by bare loops."""
     item, ctx = letter(0), cast("JobContext", None)  # no handler looks at it
 
     async def loop() -> None:
