@@ -4,7 +4,7 @@ The change holds the row until it commits or rolls back. At READ COMMITTED the r
 the other levels the cancellation may get 40001, and has done nothing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 import asyncpg
@@ -12,13 +12,11 @@ import pytest
 
 from asyncq.store.admin import administer
 from asyncq.store.database import Database
-from asyncq.store.statements import folder
-from asyncq.testing import temporary_schema
 from tests.support.acts import is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import add, change, claimed, complete, fetch, locked_queues, settle_rest
 from tests.support.marked import ASK_AGAIN, ended, keep
-from tests.support.session import KeptConnections, Session
+from tests.support.session import Session
 from tests.support.waiting import wait_until
 
 Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
@@ -26,12 +24,6 @@ Act = Callable[[Session, list[asyncpg.Record]], Awaitable[object]]
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 FORMS = pytest.mark.parametrize("form", ["rows", "batched"])
 CANCEL = "select id, locked_by from asyncq.cancel_jobs(array[$1::bigint])"
-EMPTY = """
-drop policy if exists gate on asyncq._jobs;
-alter table asyncq._jobs disable row level security;
-drop function if exists asyncq.passes;
-truncate asyncq._jobs, asyncq._batches, asyncq._queues, asyncq._ended_jobs
-"""
 STATES = "select asyncq._state(job) from asyncq._all_jobs() as job"
 
 
@@ -73,22 +65,6 @@ ACTS: dict[str, tuple[Act, str, str | None, str | None]] = {
     "a return": (_return, "active", "available", None),
     "a rescue": (_rescue, "active", "available", None),
 }
-
-
-@pytest.fixture(scope="module")
-async def shared(dsn: str) -> AsyncIterator[str]:
-    """A schema that the tests of this file share: there are many."""
-    async with temporary_schema(dsn) as name:
-        yield name
-
-
-@pytest.fixture
-async def schema(kept_connections: KeptConnections, shared: str) -> str:
-    """The shared schema, empty and with its own clock."""
-    async with kept_connections.session(shared) as cleaner:
-        await cleaner.execute(EMPTY)
-        await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
-    return shared
 
 
 @FORMS

@@ -6,22 +6,19 @@ works afterwards. Nobody ever gets an empty row.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 import asyncpg
 import pytest
 
-from asyncq.store.statements import folder
-from asyncq.testing import temporary_schema
 from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.gate import Gate
 from tests.support.jobs import change, complete, fetch
-from tests.support.keyed import KEY, Spec, add_all, add_one, stored
-from tests.support.session import KeptConnections, Session, session
+from tests.support.keyed import KEY, MODES, add_one, stored
+from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
-MODES = ("replace", "preserve_run_at", "unsafe_dedupe")
 ADD = "select * from asyncq.add_job('t', $1::text::json, job_key := 'k', job_key_mode := $2)"
 EMPTY = "delete from asyncq._jobs; delete from asyncq._key_locks"
 OLD = '{"old": 1}'
@@ -62,20 +59,10 @@ async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
     return await fetch(sql) if state == "active" else []
 
 
-@pytest.fixture(scope="module")
-async def shared(dsn: str) -> AsyncIterator[str]:
-    """A schema that the tests of this file share: there are hundreds."""
-    async with temporary_schema(dsn) as name:
-        yield name
-
-
-@pytest.fixture
-async def schema(kept_connections: KeptConnections, shared: str) -> str:
-    """The shared schema, empty and with its own clock."""
-    async with kept_connections.session(shared) as cleaner:
-        await cleaner.execute(EMPTY)
-        await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
-    return shared
+@pytest.fixture(autouse=True)
+async def known_task(sql: Session) -> None:
+    """Make the task known: adds of one that is new wait for each other."""
+    await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
 
 
 async def race(sql: Session, other: Session, act: str, mode: str, ends: str, level: str) -> tuple[list[str], str]:
@@ -134,46 +121,12 @@ async def test_an_old_snapshot_decides_nothing(sql: Session, other: Session, act
         assert done == await stored(sql)
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_of_eight_first_adds_at_once_one_is_added(dsn: str, sql: Session, mode: str) -> None:
-    """The other seven update it or are rejected. None adds a second job meanwhile."""
-    outcomes: list[tuple[str, int]] = []
-
-    async def add() -> None:
-        async with session(dsn, sql.schema) as mine:
-            done = await add_one(mine, mode=mode)
-            outcomes.append((done.outcome, done.id))
-
-    async with anyio.create_task_group() as group:
-        for _ in range(8):
-            group.start_soon(add)
-    (row,) = (await stored(sql)).values()
-
-    assert ["added", *["deduplicated" if mode == "unsafe_dedupe" else "updated"] * 7] == sorted(
-        name for name, _ in outcomes
-    )
-    assert {row["id"]} == {id_ for _, id_ in outcomes}
-    assert 7 == row["revision"]
-
-
 async def test_a_fetch_that_saw_the_old_request_runs_the_new_one(gate: Gate, fetcher: Session, other: Session) -> None:
     """Its snapshot is older than the add; its lock shows the row as it is."""
     await add_one(fetcher, payload="[1]")
     (claim,) = await gate.during(fetch(fetcher), add_one(other, payload="[2]", mode="preserve_run_at"))
 
     assert ("[1, 2]", 1) == (claim["payload"], claim["revision"])
-
-
-async def test_a_fetch_does_not_wait_for_an_add(sql: Session, other: Session) -> None:
-    """A caller's open transaction must not stop the workers."""
-    await add_one(sql)
-    free = await add_one(sql, key="free")
-    await sql.execute("set lock_timeout = '100ms'")
-    async with other.connection.transaction():
-        await add_one(other)
-        claims = await fetch(sql)
-
-    assert [free.id] == [claim["id"] for claim in claims]
 
 
 @pytest.mark.parametrize("settle", [complete, change])
@@ -190,17 +143,6 @@ async def test_a_settlement_does_not_wait_for_an_add(
 
     assert [] == during
     assert [claim["id"] for claim in claims] == await settle(sql, claims)
-
-
-async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> None:
-    """Each key has its own lock."""
-    await add_one(sql, key=None)
-    await sql.execute("set lock_timeout = '100ms'")
-    async with other.connection.transaction():
-        await add_one(other, key="a")
-        done = await add_all(sql, [Spec(key="b"), Spec(key=None), Spec(key="c")])
-
-    assert ["added"] * 3 == [one.outcome for one in done]
 
 
 async def test_a_job_that_became_due_during_the_wait_notifies(dsn: str, sql: Session, other: Session) -> None:

@@ -8,7 +8,6 @@ conflicts.
 
 import itertools
 import random
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -16,12 +15,10 @@ import asyncpg
 import pytest
 
 from asyncq import Client
-from asyncq.store.statements import folder
-from asyncq.testing import temporary_schema
 from tests.support.acts import BY_WORKERS, LEVELS, Act, Adder, is_waiting
 from tests.support.jobs import change, complete, fetch, settle_rest
-from tests.support.keyed import Done
-from tests.support.session import KeptConnections, Session, session
+from tests.support.keyed import MODES, Done
+from tests.support.session import Session, session
 from tests.support.unique import STRATEGIES, ask, ask_all, spec
 from tests.support.waiting import wait_until
 
@@ -41,6 +38,11 @@ REVIVALS = {
 WAYS: dict[str, dict[str, Any]] = {
     **{strategy: {"unique": {"on_conflict": strategy}} for strategy in STRATEGIES},
     "rerun": {"singleton": True, "rerun": True},
+}
+FIRST: dict[str, dict[str, Any]] = {
+    **WAYS,
+    "request": {"idempotency_key": "k"},
+    **{f"job key, {mode}": {"job_key": "k", "mode": mode} for mode in MODES},
 }
 
 
@@ -100,23 +102,10 @@ async def prepare(sql: Session, state: str | None) -> list[asyncpg.Record]:
     return claims
 
 
-@pytest.fixture(scope="module")
-async def shared(dsn: str) -> AsyncIterator[str]:
-    """A schema that the tests of this file share: there are hundreds."""
-    async with temporary_schema(dsn) as name:
-        async with session(dsn, name) as first:
-            await ask(first)  # From now on its task is known: adds of one that is new wait for each other.
-        yield name
-
-
-@pytest.fixture
-async def schema(kept_connections: KeptConnections, shared: str) -> AsyncIterator[str]:
-    """The shared schema, empty and with its own clock."""
-    async with kept_connections.session(shared) as cleaner:
-        await cleaner.execute(EMPTY)
-        await cleaner.execute((folder() / "functions" / "clock" / "clock.sql").read_text("utf-8"))
-        yield shared
-        await cleaner.execute(EMPTY)
+@pytest.fixture(autouse=True)
+async def known_task(sql: Session) -> None:
+    """Make the task known: adds of one that is new wait for each other."""
+    await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
 
 
 def expected(way: str, state: str | None) -> tuple[str, str | None]:
@@ -289,11 +278,11 @@ async def test_a_job_that_ended_during_the_wait_is_seen_as_ended(sql: Session, o
     assert Done("deduplicated", job, job, "completed") == adder.done
 
 
-@pytest.mark.parametrize("way", [*WAYS, "request"])
+@pytest.mark.parametrize("way", FIRST)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_of_eight_concurrent_first_adds_one_wins(dsn: str, sql: Session, way: str, level: str) -> None:
-    """All snapshots are older. The other adds return the job, replace it, or get 40001."""
-    asked: dict[str, Any] = WAYS.get(way, {"idempotency_key": "k"})
+    """All snapshots are older. The other adds return the job, replace it, update it, or get 40001."""
+    asked = FIRST[way]
     dones: list[Done] = []
     codes: list[str | None] = []
     ready = anyio.Event()
@@ -318,12 +307,15 @@ async def test_of_eight_concurrent_first_adds_one_wins(dsn: str, sql: Session, w
             group.start_soon(add)
         await wait_until(lambda: len(started) == 8, description="eight snapshots")
         ready.set()
-    left = await sql.values("select id from asyncq._jobs")
+    left = await sql.row("select id, revision from asyncq._jobs")
     added = [done.id for done in dones if done.outcome == "added"]
 
-    assert 1 == len(left)
-    assert left[0] in added
+    assert left["id"] in added
     assert 1 == len(added) or "replace" in way
+    if "job_key" in asked:
+        outcome = "deduplicated" if "unsafe_dedupe" in way else "updated"
+        assert ["added", *[outcome] * left["revision"]] == sorted(done.outcome for done in dones)
+        assert {left["id"]} == {done.id for done in dones}
     assert (8, {"40001"} if codes else set()) == (len(dones) + len(codes), set(codes))
     assert not codes or level != "read_committed"
 
@@ -405,17 +397,23 @@ async def test_adds_of_other_keys_do_not_wait(sql: Session, other: Session) -> N
     assert ["added"] * 5 == [one.outcome for one in done]
 
 
-async def test_a_worker_does_not_wait_for_an_add(sql: Session, other: Session) -> None:
+@pytest.mark.parametrize(
+    ("held", "free"),
+    [({"singleton": True}, {"singleton": True, "subject": "free"}), ({"job_key": "k"}, {"job_key": "free"})],
+    ids=["singleton", "job key"],
+)
+async def test_a_worker_does_not_wait_for_an_add(
+    sql: Session, other: Session, held: dict[str, Any], free: dict[str, Any]
+) -> None:
     """A caller's open transaction locks only the job that it checks."""
-    held = await ask(sql, singleton=True)
-    free = await ask(sql, singleton=True, subject="free")
+    jobs = [(await ask(sql, **asked)).id for asked in (held, free)]
     await sql.execute("set lock_timeout = '100ms'")
     async with other.connection.transaction():
-        await ask(other, singleton=True)
+        await ask(other, **held)
         claims = await fetch(sql)
 
-    assert [free.id] == [claim["id"] for claim in claims]
-    assert [held.id] == [claim["id"] for claim in await fetch(sql, token=2)]
+    assert jobs[1:] == [claim["id"] for claim in claims]
+    assert jobs[:1] == [claim["id"] for claim in await fetch(sql, token=2)]
 
 
 @pytest.mark.parametrize("way", ["reject", "ignore", "rerun"])
