@@ -10,7 +10,9 @@ import asyncpg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from asyncq.store.statements import render
 from tests.support.jobs import add, complete, fetch, settle_rest
+from tests.support.laws import LAWS
 from tests.support.marked import CANCEL
 from tests.support.session import Session
 from tests.support.soaking import TIMES
@@ -232,8 +234,9 @@ async def test_random_lives_agree_with_the_model(sql: Session, acts: list[tuple[
     await sql.execute(CLEAN)
     world = World(sql)
     world.workers = [await sql.value(REGISTER) for _ in range(2)]
+    laws = await sql.connection.prepare(render(LAWS, sql.schema))
     for name, *arguments in acts:
         await getattr(world, name)(*arguments)
 
         assert [*world.rows()] == await world.stored()
-        assert [] == await sql.rows("select * from asyncq.violations()")
+        assert [] == await laws.fetch()

@@ -20,15 +20,16 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from asyncq.store.statements import render
 from asyncq.testing.schema import drop, install
+from tests.support.laws import LAWS
 
-LEFT = """
+LEFT = f"""
 select 'claim of job ' || id as what from asyncq._all_jobs() where locked_by is not null
 union all
 select 'queue ' || name from asyncq._queues
 union all
 select 'worker ' || id from asyncq._workers
 union all
-select law || coalesce(' job ' || job_id, '') || ' ' || said from asyncq.violations()
+select law || coalesce(' job ' || job_id, '') || ' ' || said from ({LAWS}) as broken (law, job_id, said)
 """
 # The server is older, since `grow_up` waits: a silent worker of a new schema is dead at once. Free locks do not count.
 RUN = """
