@@ -354,9 +354,11 @@ async def test_a_worker_that_finds_no_free_connection_waits_for_one(server: Serv
 
 @pytest.mark.parametrize("code", ["40001", "40P01"], ids=["serialization", "deadlock"])
 async def test_serialization_failures_and_deadlocks_of_our_own_statements_are_survived(
-    server: Server, load: Load, seen: Seen, code: str
+    server: Server, load: Load, seen: Seen, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     """Users' triggers and long transactions on our tables may cause them. The statements are retried."""
+    for part in (completer, fetcher):
+        monkeypatch.setattr(part, "SLOWEST_RETRY_S", part.FIRST_RETRY_S)
     await load.add(range(JOBS))
     async with connected(server.dsn) as db, worker_of(load, seen, server.dsn).start():
         await load.reached(JOBS // 6)
