@@ -83,10 +83,8 @@ class Supervisor:
     async def run(self, stop: StopRequest, *, started: anyio.Event | None = None) -> None:
         """Work until asked to stop, or, with `once`, until nothing is runnable; `started` is set at the first fetch.
 
-        Raises:
-            StoreError: The database cannot be used at the start. Later the worker retries without end.
-
-        If cancelled, the worker stops as if asked to. Then the cancellation continues.
+        StoreError if the database cannot be used at the start; later the worker retries without end. If cancelled, the
+        worker stops as if asked to. Then the cancellation continues.
         """
         try:
             if version := await stop.unless_asked(self._register(stop)):

@@ -73,25 +73,17 @@ async def add_jobs(
     *,
     hints: HandoffHints | None = None,
 ) -> list[Added]:
-    """Add jobs in one round trip, on any connection, inside its transaction if it has one.
+    """Add checked jobs in one round trip, on any connection, inside its transaction if it has one.
 
     Args:
-        database: Names the schema.
-        connection: An asyncpg connection, asyncq's own or the caller's; it may have other codecs.
-        specs: The jobs, checked.
-        way_in: The function that the connection's role may call, see `roles.way_in`.
+        connection: asyncq's own or the caller's; it may have other codecs.
         window: For how long idempotency keys hold.
         hints: Given if the connection is asyncq's own, is in no transaction, and keeps prepared statements: then a
             single plain job needs one statement. Without prepared statements the server would plan that each time. A
             function's plans are kept by the session.
 
-    Returns:
-        The result of each add, in the order of the specs.
-
-    Raises:
-        StoreError: See `failures.calling`.
-        InvalidJob: A job has no key under its unique policy, the server found a broken rule, or the jobs exceed
-            256 MiB: nothing was sent then.
+    Returns the result of each add, in the order of the specs. InvalidJob if a job has no key under its unique policy,
+    the server found a broken rule, or the jobs exceed 256 MiB: nothing was sent then.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.
     """

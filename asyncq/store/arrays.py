@@ -22,9 +22,8 @@ def array_numbers(text: str) -> list[int]:
 def sent_numbers(sent: bytes, kind: Literal["h", "i", "q"]) -> tuple[int, ...]:
     """Read the binary output of `array_send`, for an array that has elements and no nulls.
 
-    Args:
-        sent: Three words for the type, then the array's length and first index, then each element after its length.
-        kind: smallint, int or bigint, as `struct` names them; moments are bigints too, see `moment.py`.
+    It has three words for the type, then the array's length and first index, then each element after its length. The
+    kinds are smallint, int and bigint, as `struct` names them; moments are bigints too, see `moment.py`.
     """
     count = int.from_bytes(sent[12:16], "big")
     # `struct` caches each compiled format, which is large: rounding to hundreds limits the number of formats.

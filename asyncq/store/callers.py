@@ -41,10 +41,8 @@ def check_connection(connection: object) -> Connection:
 def check_transaction(connection: object, autocommit: bool) -> Connection | None:
     """Refuse a connection without a transaction, unless the caller asks for autocommit.
 
-    Raises:
-        TypeError: The value is no asyncpg connection.
-        TransactionUnusable: The connection is in no transaction, and `autocommit` is False.
-        ConfigurationError: `autocommit` is True without a connection or in a transaction, or no bool.
+    TypeError if the value is no asyncpg connection. TransactionUnusable if it is in no transaction, and `autocommit` is
+    False. ConfigurationError if `autocommit` is True without a connection or in a transaction, or no bool.
     """
     if connection is None:
         if switch("autocommit", autocommit):

@@ -49,25 +49,10 @@ async def fetch_jobs(
     after: Place,
     unbatched: Collection[int] = (),
 ) -> list[Claim]:
-    """Claim due jobs.
+    """Claim up to `limit` due jobs, and return the claims in the order in which they are to run.
 
-    Args:
-        line: The worker's connection for fetching.
-        worker_id: The worker that claims.
-        token: A number that this worker never used before.
-        limit: The largest number of jobs.
-        task_ids: The tasks that the worker knows.
-        forbidden_flags: Jobs with one of these flags are not claimed.
-        after: The position after which the fetch begins.
-        unbatched: The tasks that cannot have their jobs in a batch.
-
-    Returns:
-        The claims, in the order in which they are to run.
-
-    Raises:
-        StoreError: See `failures.calling`. If the answer was lost, jobs may be claimed until the lease ends.
-
-    If cancelled, claims may be lost until the lease ends: callers shield it.
+    The worker never used the token before. Jobs of `unbatched` tasks are never claimed in a batch. After a lost answer,
+    or if cancelled, claims may be lost until the lease ends: callers shield it.
     """
     known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
@@ -83,11 +68,7 @@ async def fetch_jobs(
 
 
 async def plan(line: ReconnectingConnection) -> None:
-    """Let the server plan `fetch_jobs` on this connection; planning takes longer than a fetch.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Let the server plan `fetch_jobs` on this connection; planning takes longer than a fetch."""
     await fetch_jobs(line, 0, 0, 0, [], None, START)
 
 
@@ -138,16 +119,9 @@ async def next_due_s(line: ReconnectingConnection, since: float, after: Place = 
     The statement counts back twice the time since the fetch was sent. That is too little if the statement takes longer
     to the server than the fetch and its answer took: then it is sent again.
 
-    Args:
-        line: Any connection of the worker.
-        since: The time at which the last fetch was sent, by the clock of the event loop.
-        after: The position after which that fetch began; earlier jobs without a queue do not count.
-
-    Returns:
-        Seconds, 0 or less if one is due already; None when no job waits for its time.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    `since` is the time at which the last fetch was sent, by the event loop's clock; the fetch began after this
+    position, and earlier jobs without a queue do not count. Returns seconds, 0 or less if a job is due already; None if
+    no job waits for its time.
     """
     now = asyncio.get_running_loop().time
     while True:
@@ -160,18 +134,9 @@ async def next_due_s(line: ReconnectingConnection, since: float, after: Place = 
 
 
 async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) -> tuple[float | None, bool]:
-    """Ask in one statement for all that an idle worker needs.
+    """Ask in one statement for all that an idle worker needs; the token of a closed hand-off slot is 0.
 
-    Args:
-        line: The worker's connection for fetching.
-        worker_id: The worker.
-        slot_token: The token of its hand-off slot, 0 if closed.
-
-    Returns:
-        The time until the next job is due, as above, but of all jobs; whether the slot was filled.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    Returns the time until the next job is due, as `next_due_s`, but of all jobs; and whether the slot was filled.
     """
     (row,) = await line.fetch("next_due", None, None, None, None, None, worker_id, slot_token)
     return row["delay_s"], row["is_taken"]

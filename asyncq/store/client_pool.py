@@ -59,10 +59,7 @@ class ClientPool:
         return True
 
     async def acquire(self) -> Connection:
-        """Return a connection; waits until one is free.
-
-        If cancelled, no connection was taken.
-        """
+        """Return a connection; waits until one is free. If cancelled, no connection was taken."""
         while self._client_pool:
             if (connection := self.at_hand()) is not None:
                 return connection
@@ -83,10 +80,7 @@ class ClientPool:
             await self._give_back(connection, is_well=is_well)
 
     async def close(self) -> None:
-        """Close all connections; waits for the calls that use one or wait for one.
-
-        If cancelled, all are closed by force.
-        """
+        """Close all connections, by force if cancelled; waits for the calls that use one or wait for one."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -118,10 +112,7 @@ class ClientPool:
 
 
 class Loan:
-    """A connection of a pool until the block ends; waits until one is free.
-
-    If cancelled at the beginning of the block, no connection was taken.
-    """
+    """A connection of a pool until the block ends; waits for a free one. If cancelled then, none was taken."""
 
     __slots__ = ("_client_pool", "_connection", "_dsn")
 

@@ -96,9 +96,8 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
 async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tuple[list[AddedSlot], dict[str, str]]:
     """Add the jobs of slots that no worker has added yet, in one transaction; a repetition adds nothing twice.
 
-    Returns:
-        The slots that this call added, and the errors of the items that failed, by identifier; these do not affect the
-        others. Another worker had added those that are in neither.
+    Returns the slots that this call added, and the errors of the items that failed, by identifier; these do not affect
+    the others. Another worker had added those that are in neither.
     """
     columns = zip(*(_columns(slot) for slot in slots), strict=True)
     added: list[AddedSlot] = []

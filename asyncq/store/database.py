@@ -55,20 +55,14 @@ SHUN_SORTS = {"enable_sort": "off"}
 class Database:
     """The DSN and the schema that hold the jobs.
 
-    Args:
-        dsn: A DSN in any form that `read_dsn` accepts, possibly with several hosts; `statement_cache_size=0` marks a
-            pooler by transaction.
+    ConfigurationError if the schema's name or a parameter of the DSN cannot be used, or if the DSN names a service that
+    does not exist.
 
     Attributes:
-        dsn: The DSN as a URI that asyncpg reads.
-        schema: The schema's name.
-        is_pooled: Whether the DSN leads to such a pooler.
+        dsn: The DSN as a URI that asyncpg reads, from any form that `read_dsn` accepts.
+        is_pooled: Whether the DSN leads to a pooler by transaction, which `statement_cache_size=0` in it says.
         connect_timeout_s: How long an attempt to connect may take; 10 s unless the DSN says otherwise.
         has_session_locks: Whether a session can hold an advisory lock; the probe of the server decides.
-
-    Raises:
-        ConfigurationError: The schema's name or a parameter of the DSN cannot be used, or the DSN names a service that
-            does not exist.
     """
 
     def __init__(self, dsn: str, schema: str) -> None:
@@ -93,19 +87,13 @@ class Database:
         generic_plans: bool = False,
         lock_timeout_s: float | None = None,
     ) -> asyncpg.Connection:
-        """Open a connection.
+        """Open a connection, whose application_name is `<schema> <role>`.
 
-        Args:
-            role: The purpose; the application_name is `<schema> <role>`.
-            generic_plans: Plan each statement once: for large, frequent statements on few rows, which take longer to
-                plan than to run.
-            lock_timeout_s: The longest wait of a statement for a lock; without a limit by default.
+        With `generic_plans` each statement is planned once: for large, frequent statements on few rows, which take
+        longer to plan than to run. A statement waits for a lock for up to `lock_timeout_s`, without a limit by default.
 
-        Raises:
-            StoreUnavailable: The server cannot be reached.
-            AccessDenied: The server refused the credentials.
-            UnsupportedServer: The server is older than PostgreSQL 14, or the database's encoding is not UTF8.
-            ConfigurationError: The DSN leads to a pooler by transaction, without `statement_cache_size=0`.
+        UnsupportedServer if the server is older than PostgreSQL 14, or the database's encoding is not UTF8.
+        ConfigurationError if the DSN leads to a pooler by transaction, without `statement_cache_size=0`.
 
         If cancelled, no connection stays open.
         """
@@ -191,7 +179,6 @@ class Database:
         return connection
 
     def _how(self, role: str) -> dict[str, Any]:
-        """The driver's options for a connection."""
         how: dict[str, Any] = {
             "server_settings": {"application_name": f"{self.schema} {role}"},
             "connection_class": PooledConnection if self.is_pooled else OwnConnection,
@@ -207,9 +194,8 @@ class Database:
 class ReconnectingConnection:
     """One connection that reconnects after a failure; callers use it one after the other.
 
-    Args:
-        answer_s: The longest time without an answer; then the connection counts as dead, and the next caller gets a new
-            one. 5 s by default. A statement that had no answer gets twice the time the next time, up to a minute.
+    After `answer_s` without an answer it counts as dead, and the next caller gets a new one. A statement that had no
+    answer gets twice the time the next time, up to a minute.
     """
 
     def __init__(
@@ -300,11 +286,7 @@ class HandlerPool:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncGenerator[asyncpg.Connection]:
-        """Yield a connection until the block ends.
-
-        Raises:
-            PoolExhausted: No connection became free in time.
-            StoreUnavailable: The server cannot be reached, or the pool is closed.
+        """Yield a connection until the block ends; raises as `take`.
 
         If cancelled, the connection is closed unless the server confirms soon that it stopped the statement. A longer
         wait, on a dead connection, would delay the end of the handler.
@@ -320,9 +302,10 @@ class HandlerPool:
             await put_back(pool, connection, limit_s)
 
     async def take(self) -> asyncpg.Connection:
-        """Return a connection, which the caller gives to `put_back`; raises as `acquire` does.
+        """Return a connection, which the caller gives to `put_back`.
 
-        If cancelled, no connection was taken.
+        PoolExhausted if no connection became free in time, StoreUnavailable if the pool is closed. If cancelled, no
+        connection was taken.
         """
         if self._is_closed:
             raise StoreUnavailable("the connections for handlers are closed: the worker has stopped")
@@ -394,10 +377,7 @@ async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> N
 
 
 async def set_up(connection: asyncpg.Connection) -> None:
-    """Set READ COMMITTED, and the planner settings that full tables need, as `connect` does.
-
-    A pooler by session would refuse these settings in the login.
-    """
+    """Set what `connect` sets for full tables, after the login, in which a pooler by session would refuse it."""
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
         await connection.execute(
             "set default_transaction_isolation = 'read committed'; set enable_seqscan = off; set jit = off"
@@ -428,7 +408,7 @@ def encoding_of(connection: asyncpg.Connection) -> str | None:
 
 
 def check_encoding(encoding: str | None) -> None:
-    """Raise UnsupportedServer for an encoding other than UTF8, in which no worker could store every error text."""
+    """Raise UnsupportedServer for a reported encoding but UTF8, in which no worker could store every error text."""
     if encoding is not None and encoding.replace("-", "").upper() != ENCODING:
         raise UnsupportedServer(
             f"asyncq needs a database whose encoding is {ENCODING}, this one's is {encoding}; "

@@ -232,10 +232,7 @@ def calling(schema: str) -> Translating:
 
 
 def tell_of_call(error: BaseException, schema: str) -> None:
-    """Translate one error as `calling` does, for code in which a context manager would be too slow.
-
-    Returns if the error is none of the driver's.
-    """
+    """Translate an error of the driver as `calling` does, where a context manager would be too slow."""
     if isinstance(error, _BROKEN):
         said = NO_ANSWER if _is_silence(error) else f"the connection to PostgreSQL was lost: {_words(error)}"
         raise StoreUnavailable(said, outcome="unknown") from error

@@ -50,9 +50,8 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
 async def close_slot(line: ReconnectingConnection, worker_id: int) -> tuple[bool, int | None]:
     """Close the worker's hand-off slot.
 
-    Returns:
-        Whether the worker had a slot; False if it was declared dead. The token of the job that was claimed through the
-        slot, received or not; None if no add filled it.
+    Returns whether the worker had a slot; False if it was declared dead. The second value is the token of the job that
+    was claimed through the slot, received or not; None if no add filled it.
 
     If cancelled, the slot may be closed or not: callers shield this.
     """

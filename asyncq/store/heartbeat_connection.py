@@ -27,7 +27,6 @@ class Watched(msgspec.Struct, frozen=True):
         workers: How many there are, this one included.
         place: The number of workers before this one.
         clock_s: The server's time, for the order of their checks.
-        dead: Whether one of the others is dead.
         grace_left_s: The time left for the first worker with a free lock to send a beat; None without such a worker.
     """
 
@@ -60,14 +59,10 @@ class HeartbeatConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as this process knows."""
         return self._connection is not None and not self._connection.is_closed()
 
     async def open(self) -> None:
-        """Connect.
-
-        If cancelled, no connection stays open.
-        """
+        """Connect. If cancelled, no connection stays open."""
         connection = await self._database.connect("heartbeat")
         if self._database.has_session_locks:
             try:

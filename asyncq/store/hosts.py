@@ -51,13 +51,10 @@ class Hosts:
         self._wanted = asked or os.environ.get("PGTARGETSESSIONATTRS") or "any"
 
     async def connect(self, *_: object, **options: Any) -> asyncpg.Connection:
-        """Open a connection to the first host that can be used.
+        """Open a connection to the first host that can be used; AllHostsFailed if none of several can be used.
 
-        Raises:
-            AllHostsFailed: None of several hosts can be used.
-            OSError: The only host cannot be used; the driver may also raise its own errors.
-
-        If cancelled, no connection stays open, and the next attempt begins with another host.
+        An error of the driver if the only host cannot be used. If cancelled, no connection stays open, and the next
+        attempt begins with another host.
         """
         if not self._listed:
             return await asyncpg.connect(self._dsn, timeout=self._timeout_s, **options)
@@ -103,10 +100,7 @@ def _is_standby(connection: asyncpg.Connection) -> bool:
 
 
 def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
-    """Read the hosts of a DSN, its service or PGHOST, as the driver reads them, in order.
-
-    Empty if there are fewer than two, or the driver will refuse them.
-    """
+    """Read the hosts of a DSN, its service or PGHOST in order; empty for fewer than two, or if the driver refuses."""
     try:
         asked = asked_by(dsn)
         place = urlsplit(dsn).netloc

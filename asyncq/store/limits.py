@@ -13,10 +13,7 @@ TRANSACTION_TIMEOUT_SINCE = 17
 
 
 def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: float) -> dict[str, str]:
-    """Return the settings that replace the limits of the role or the database, as far as the server knows them.
-
-    The limits are in seconds; 0 is none.
-    """
+    """Return the settings that replace limits of the role or database, if the server knows them; 0 is no limit."""
     limits = {
         "statement_timeout": f"{statement_s * 1000:.0f}ms",
         "lock_timeout": f"{lock_s * 1000:.0f}ms",
@@ -30,10 +27,7 @@ def own_limits(connection: asyncpg.Connection, *, statement_s: float, lock_s: fl
 
 @asynccontextmanager
 async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerator[None]:
-    """Remove the time limits of statements while the block lasts; the connection is in no transaction.
-
-    If cancelled, the connection is closed.
-    """
+    """Remove the time limits of a connection, in no transaction, until the block ends; it is closed if cancelled."""
     limits = own_limits(connection, statement_s=0, lock_s=0)
     prelude: str | None = getattr(connection, "prelude", None)
     if prelude is not None:

@@ -99,18 +99,11 @@ class Listening:
     async def open_slot(
         self, worker_id: int, token: int, acknowledged_token: int, task_ids: Iterable[int], batchable_ids: Iterable[int]
     ) -> bool | None:
-        """Open the worker's hand-off slot for one job; this connection receives it.
+        """Open the worker's hand-off slot for one job; this connection receives it, claimed by this new token.
 
-        Args:
-            token: The token of the claim, never used before.
-            acknowledged_token: The token of the last hand-off that the worker received.
-
-        Returns:
-            Whether the slot is open. False if the last hand-off was not received, or the worker was declared dead. None
-            if no slot should be opened for a while: adds would read too many dead rows, or ids would repeat.
-
-        Raises:
-            StoreError: See `failures.calling`; the slot may be open.
+        Returns whether the slot is open. False if the last hand-off was not received, or the worker was declared dead.
+        None if no slot should be opened for a while: adds would read too many dead rows, or ids would repeat. After an
+        error the slot may be open.
         """
         slot = worker_id, token, acknowledged_token, array_text(task_ids), array_text(batchable_ids)
         (row,) = await self._fetch("open_slot", *slot, self.secret_channel, self._holds != worker_id)
@@ -193,9 +186,8 @@ async def _check_session(database: Database, connection: asyncpg.Connection) -> 
 async def check_hearing(connection: asyncpg.Connection, other: asyncpg.Connection) -> None:
     """Check that a notification of one connection arrives on another.
 
-    Raises:
-        UnsupportedServer: The server refuses LISTEN or NOTIFY.
-        ConfigurationError: Both succeed, but no notification arrives.
+    UnsupportedServer if the server refuses LISTEN or NOTIFY. ConfigurationError if no notification arrives, as behind
+    some poolers.
     """
     channel_name, echo = f"asyncq:echo:{secrets.token_hex(4)}", asyncio.Event()
 

@@ -70,9 +70,7 @@ class Report(msgspec.Struct, frozen=True):
     """The result of `migrate`.
 
     Attributes:
-        applied: The names of the applied migrations, in order.
-        version: The database's version afterwards.
-        newest: The version that this release knows.
+        version: The database's version afterwards; `newest` is the one that this release knows.
         pending: The names of the migrations that have not been applied; none after `migrate`.
         breaking: The migrations among these that stop workers of older releases: name -> first release that can go on.
     """
@@ -100,10 +98,7 @@ def newest() -> int:
 
 
 async def migrate(database: Database, say: Say = lambda _: None) -> Report:
-    """Bring the schema up to this release.
-
-    Args:
-        say: Called with a line when another session holds a lock.
+    """Bring the schema up to this release; `say` is called with a line when another session holds a lock.
 
     Raises:
         StoreError: The server refused, or the lock did not come in about a minute.
@@ -315,11 +310,8 @@ async def _record(connection: asyncpg.Connection, schema: str, migration: Migrat
 async def check_version(connection: asyncpg.Connection, schema: str) -> int:
     """Check that this release can work with the database, and return the database's version.
 
-    Raises:
-        SchemaMissing: The schema is missing, or older than this release needs.
-        SchemaError: An unreleased version of asyncq made the schema.
-        ConfigurationError: The schema holds another table _migrations.
-        SchemaTooNew: The schema holds a breaking migration that this release does not know.
+    SchemaMissing if the schema is missing, or older than this release needs. SchemaTooNew if it holds a breaking
+    migration that this release does not know. Else it raises as `migrate`.
     """
     with calling(schema):
         applied = await _applied_if_any(connection, schema)

@@ -8,9 +8,8 @@ FIRST_KEY_LOCK = -(2**63)
 async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> dict[str, int]:
     """Remove old discarded jobs, and ended jobs and requests after their retention, at most `most` of each kind.
 
-    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs.
-
-    If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
+    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs. If cancelled,
+    the rows may have been removed; the next call removes the rest.
     """
     return dict((await line.fetch("prune", discarded_retention_s, most))[0])
 
@@ -18,9 +17,8 @@ async def prune(line: ReconnectingConnection, discarded_retention_s: float | Non
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
     """Remove key locks that were not used for a day, among the next `most` after a key (at first `FIRST_KEY_LOCK`).
 
-    Returns the number of removed key locks, and the last checked key; None at the end.
-
-    If cancelled, it is unknown whether the rows were removed; the next call removes the rest.
+    Returns the number of removed key locks, and the last checked key; None at the end. If cancelled, the rows may have
+    been removed; the next call removes the rest.
     """
     rows = await line.fetch("prune_key_locks", after, most)
     key_locks: int = rows[0]["key_locks"]

@@ -26,10 +26,7 @@ class Retries:
         self._lost: AsyncqError | None = None  # the first error after which the outcome is unknown
 
     async def pause(self, error: AsyncqError) -> None:
-        """Wait for the time of the next try, or raise the error, or an earlier one with an unknown outcome.
-
-        If cancelled, nothing was done.
-        """
+        """Wait for the time of the next try, or raise the error, or an earlier one with an unknown outcome."""
         self._tries += 1
         if self._lost is None and is_unknown(error):
             self._lost = error
@@ -55,8 +52,7 @@ def pause_before_another_try(
         no database: nothing was added        during `retry_for`; as above, if the outcome of an earlier try is unknown
         any other                             never
 
-    Args:
-        is_lost: Whether the outcome of this try or an earlier one is unknown.
+    `is_lost` says whether the outcome of this try or an earlier one is unknown.
     """
     may_repeat = has_keys if is_unknown(error) else is_conflict(error) or isinstance(error, StoreUnavailable)
     if not may_repeat:

@@ -84,13 +84,8 @@ def grants(schema: str, roles: Iterable[Grantee]) -> str:
 async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
     """Grant the roles the privileges they need, and revoke all others in the schema; creates a missing role.
 
-    The connection's role is the owner of the schema, or a superuser.
-
-    Raises:
-        AccessDenied: The schema belongs to another role, or the role may not create roles.
-        SchemaMissing: There is no such schema.
-
-    If cancelled, all of it was done or nothing.
+    AccessDenied unless the connection's role is the owner of the schema, or a superuser, and may create roles.
+    SchemaMissing if there is no such schema. If cancelled, all of it was done or nothing.
     """
     text = script(database.schema, worker=worker, enqueuer=enqueuer)
     async with database.connected("roles") as connection:

@@ -44,11 +44,8 @@ async def check_own_session(
     connection takes a session and keeps it, several times. A pooler by transaction then gives it the first connection's
     session, or gives the first connection another one.
 
-    Raises:
-        ConfigurationError: The session is shared.
-        StoreUnavailable: The pooler has no session for the second connection.
-
-    If cancelled, the second connection is closed.
+    ConfigurationError if the session is shared, StoreUnavailable if the pooler has no session for the second
+    connection. If cancelled, the second connection is closed.
     """
     process = await _answering(connection)
     if process == connection.get_server_pid():
@@ -71,10 +68,9 @@ async def _is_shared(
 ) -> bool:
     """Check once whether the second connection gets the first one's session, or the first one gets another.
 
-    Args:
-        asks_again: Whether to ask the first connection again after the second one has released its session. With two
-            sessions, this finds a pooler that lends the last used session first. A pooler that lends them in turn is
-            found only without it.
+    With `asks_again` the first connection is asked again after the second one has released its session. With two
+    sessions, this finds a pooler that lends the last used session first. A pooler that lends them in turn is found only
+    without it.
     """
     try:
         async with asyncio.timeout(PROBE_S):

@@ -1,4 +1,8 @@
-"""The ends of claims. Each statement changes only claims that the worker holds, by its id and the fetch's token."""
+"""The ends of claims. Each statement changes only claims that the worker holds, by its id and the fetch's token.
+
+A statement writes all or nothing; a repetition writes nothing twice. If it is cancelled, the same holds: callers shield
+it. It takes at most one end of each job.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,7 @@ _id = attrgetter("id")
 
 
 async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim]) -> set[int]:
-    """Write that jobs completed, if the worker still holds their claims.
-
-    Args:
-        line: The worker's connection for settling.
-        worker_id: The worker.
-        ended: At most one claim for each job.
-
-    Returns:
-        The ids of the written jobs. `settle_rest` has to write the others.
-
-    Raises:
-        StoreError: See `failures.calling`. Either all was written or nothing; a repetition changes nothing.
-
-    If cancelled, the same holds: callers shield it.
-    """
+    """Write that jobs completed; returns the ids of the written ones. `settle_rest` has to write the others."""
     ids, tokens = _claims(sorted(ended, key=_id))
     (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
     return set(ids if row["written"] is None else array_numbers(row["written"]))
@@ -45,24 +35,10 @@ async def claim_next(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
 ) -> tuple[set[int], list[Claim]]:
-    """Write that jobs completed, as `complete` does, and claim the next jobs of their queues.
+    """Write that jobs completed, as `complete` does, and claim up to `limit` next jobs of their queues.
 
-    Args:
-        line: The worker's connection for settling.
-        worker_id: The worker.
-        ended: At most one claim for each job.
-        limit: The largest number of jobs to claim.
-        token: A number that this worker never used before.
-        task_ids: The tasks that the worker knows.
-        forbidden_flags: Jobs with one of these flags are not claimed.
-
-    Returns:
-        The ids of the written jobs, and the new claims in the order in which they run.
-
-    Raises:
-        StoreError: See `failures.calling`. Either all was done or nothing. After a lost answer, see `return_lost`.
-
-    If cancelled, the same holds: callers shield it.
+    The worker never used the token before. Returns the ids of the written jobs, and the new claims in the order in
+    which they run. After a lost answer, see `return_lost`.
     """
     rows = await line.fetch(
         "claim_next",
@@ -82,21 +58,7 @@ async def claim_next(
 async def settle_rest(
     line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]
 ) -> dict[int, Ending]:
-    """Write the ends that `complete` does not write, if the worker still holds the claims.
-
-    Args:
-        line: The worker's connection for settling.
-        worker_id: The worker.
-        settlements: At most one for each job.
-
-    Returns:
-        The id of each job -> the result of its settlement.
-
-    Raises:
-        StoreError: See `failures.calling`. Either all was written or nothing; a repetition changes nothing.
-
-    If cancelled, the same holds: callers shield it.
-    """
+    """Write the ends that `complete` does not write; returns the id of each job -> the result of its settlement."""
     items = sorted(settlements, key=_id)
     rows = await line.fetch(
         "settle_rest",
@@ -112,36 +74,15 @@ async def settle_rest(
 
 
 async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
-    """Return the claims of fetches with a lost answer.
+    """Return the claims of fetches with a lost answer, by the tokens of the fetches.
 
-    Args:
-        line: A connection.
-        worker_id: The worker.
-        tokens: The tokens of those fetches.
-
-    Returns:
-        The ids of the returned jobs; those that were cancelled in the meantime have ended.
-
-    Raises:
-        StoreError: See `failures.calling`.
+    Returns the ids of the returned jobs; those that were cancelled in the meantime have ended.
     """
     return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
 
 
 async def still_claimed(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
-    """Find the claims that `return_lost` skipped, because another transaction locked them.
-
-    Args:
-        line: A connection.
-        worker_id: The worker.
-        tokens: The tokens of those fetches.
-
-    Returns:
-        The tokens that still have a claim.
-
-    Raises:
-        StoreError: See `failures.calling`.
-    """
+    """Return the tokens with a claim that `return_lost` skipped, because another transaction locked it."""
     return set(await _ids(line, "still_claimed", worker_id, sorted(tokens)))
 
 

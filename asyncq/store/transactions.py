@@ -42,10 +42,7 @@ def is_conflict(error: BaseException) -> bool:
 
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
-    """Lock a claim, which may have ended, until the transaction of a connection ends.
-
-    If cancelled, the transaction cannot be used.
-    """
+    """Lock a claim, which may have ended, until the transaction ends, which cannot be used if this is cancelled."""
     with calling(database.schema):
         (row,) = await connection.fetch(database.query("lock_claim"), worker_id, claim.id, claim.token)
     return LockedClaim(row["xid"], row["pid"], row["state"])
@@ -56,12 +53,8 @@ async def complete_claim(
 ) -> Completion:
     """Complete a job in the transaction that locks its claim; waits for other locks of its row.
 
-    Returns:
-        The result. `"cancelled here"`: this transaction cancelled the job. `"cancelled"` and `"lost"`: nothing was
-        written, and the transaction has to be rolled back.
-
-    Raises:
-        TransactionUnusable: The transaction is aborted, or has ended.
+    After `"cancelled here"` this transaction had cancelled the job. After `"cancelled"` and `"lost"` nothing was
+    written, and the transaction has to be rolled back. TransactionUnusable if it is aborted, or has ended.
 
     If cancelled, whether the job is completed depends on the transaction.
     """
@@ -87,23 +80,13 @@ class Transaction:
         self.was_lost = False
 
     async def begin(self) -> None:
-        """Begin the transaction.
-
-        If cancelled, the connection cannot be used: `roll_back` closes it.
-        """
+        """Begin the transaction. If cancelled, the connection cannot be used: `roll_back` closes it."""
         with calling(self._database.schema):
             await self._block.start()
         self._began = True
 
     async def commit(self) -> None:
-        """Commit.
-
-        Raises:
-            StoreUnavailable: The connection was lost; the outcome is unknown.
-            StoreError: The server refused: everything was rolled back.
-
-        If cancelled, the outcome is unknown.
-        """
+        """Commit. The outcome is unknown after a StoreUnavailable, or if cancelled; else an error rolled all back."""
         with calling(self._database.schema):
             # The driver's own commit ignores that an aborted transaction answers ROLLBACK.
             answer = await self.connection.execute("COMMIT")
@@ -114,10 +97,7 @@ class Transaction:
             )
 
     async def roll_back(self) -> None:
-        """Roll back what was not committed; leaves the connection usable, or closed. Never raises a driver's error.
-
-        If cancelled, the connection is closed.
-        """
+        """Roll back; the connection stays usable, or is closed, as if cancelled. Never raises a driver's error."""
         ended = False
         try:
             if self._began:
@@ -171,9 +151,8 @@ async def complete_in(
     `before` are the earlier transactions of this run that completed the job; this one is appended before it writes.
     `split_batch` makes the claim a row, on a connection of the worker, and returns whether the claim still exists.
 
-    Raises:
-        ClaimLost: The claim has ended, or its job was cancelled.
-        TransactionUnusable: There is no transaction, it refuses writes, or its snapshot is older than the job's row.
+    ClaimLost if the claim has ended, or its job was cancelled. TransactionUnusable if there is no transaction, it
+    refuses writes, or its snapshot is older than the job's row.
 
     If cancelled, whether the job is completed depends on the transaction.
     """

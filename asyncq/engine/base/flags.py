@@ -8,10 +8,7 @@ from asyncq.engine.base import user_code
 
 
 async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
-    """The flags that are forbidden now; None if there are none.
-
-    If cancelled, the user's function is cancelled too, and not awaited.
-    """
+    """The flags that are forbidden now, or None. If cancelled, the user's function is too, and is not awaited."""
     if not callable(forbidden):
         return list(forbidden) if forbidden else None
     flags: Any = await user_code.call(forbidden)

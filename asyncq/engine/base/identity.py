@@ -33,7 +33,6 @@ class Identity:
 
     @property
     def nameless(self) -> list[str]:
-        """The tasks whose ids are not known yet."""
         known = {task.name for task in self.tasks.values()}
         return [name for name in self.registry if name not in known]
 

@@ -28,7 +28,6 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
         super().__init__(logging.getLogger(JOB_LOGGER), job_fields(job_id, task, attempt))
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Add the fields of the run to those of the call."""
         return msg, {**kwargs, "extra": _free({**(self.extra or {}), **(kwargs.get("extra") or {})})}
 
 

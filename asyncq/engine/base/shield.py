@@ -30,9 +30,7 @@ class Patience:
 async def shielded(line: ReconnectingConnection, deadline_s: float) -> AsyncGenerator[None]:
     """Shield the statements of the block from cancellation, until a deadline; connecting before it is not shielded.
 
-    TimeoutError names the deadline.
-
-    If cancelled before the block begins, nothing was sent.
+    TimeoutError names the deadline. If cancelled before the block begins, nothing was sent.
     """
     await line.ready()
     with anyio.move_on_after(deadline_s, shield=True) as scope:

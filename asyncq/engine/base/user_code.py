@@ -30,17 +30,7 @@ def start(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
 ) -> asyncio.Task[Any]:
-    """Start user code in its own task; eagerly if Python can.
-
-    Args:
-        variables: The context variables of the code.
-        function: The code, a coroutine function.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-
-    Returns:
-        The task, for `end_of`.
-    """
+    """Start user code in its own task, with these context variables; eagerly if Python can. `end_of` awaits it."""
     loop, code = asyncio.get_running_loop(), _caught(function, args, kwargs or {})
     if sys.version_info >= (3, 12):
         return asyncio.Task(code, loop=loop, context=variables, eager_start=True)
@@ -53,10 +43,7 @@ def has_ended(task: asyncio.Task[Any]) -> bool:
 
 
 async def end_of(task: asyncio.Task[Any]) -> Any:
-    """Wait for the end of a task of `start`, and return the result of the code, or `Raised`.
-
-    If cancelled, the task continues, however often that happens.
-    """
+    """Wait for a task of `start`: the result of the code, or `Raised`. If cancelled, the task always continues."""
     if not task.done():
         # Not `await task`: a cancellation of the waiter would cancel the task.
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

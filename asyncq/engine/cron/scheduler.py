@@ -46,9 +46,8 @@ SLOWEST_RETRY_S = 60.0
 class Cron:
     """The recurring jobs of one worker.
 
-    Args:
-        line: A connection that is open anyway, to read the clock; shared with the fetcher.
-        longest_s: How long it sleeps at most: without LISTEN it reads changed items this often.
+    It reads the clock on the fetcher's connection, which is open anyway. It sleeps at most `longest_s`: without LISTEN
+    it reads changed items this often.
     """
 
     def __init__(
@@ -189,10 +188,7 @@ class Cron:
             )
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
-        """Add the jobs of slots up to now, window by window. An item that fails stays behind; the others continue.
-
-        Returns the items that have new jobs.
-        """
+        """Add the jobs of slots up to now, window by window, and return their items. A failed item stays behind."""
         added: set[str] = set()
         behind = self._timetable.behind(now, _now_s())
         while behind:

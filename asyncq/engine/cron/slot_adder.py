@@ -35,11 +35,8 @@ class SlotAdder:
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
         """Add the jobs of slots, in their order, a chunk in each transaction; after an error earlier chunks are added.
 
-        Args:
-            items: Receives the identifiers of items of which this call was the first to add a slot.
-
-        Returns:
-            The items that failed, with their errors. Their later slots are skipped: they would hide the failed one.
+        `items` receives the identifiers of items of which this call was the first to add a slot. Returns the items that
+        failed, with their errors. Their later slots are skipped: they would hide the failed one.
 
         If cancelled, it waits for the chunk that was sent.
         """

@@ -14,8 +14,7 @@ PAUSE = 3  # rounds of the loop: what others wait for mostly takes them more tha
 class Buffer:
     """A queue of claims that knows how many workers wait at it.
 
-    `low` is called when at most `low_water` claims are left, or a worker waits for one: the fetcher may want to
-    fetch.
+    `low` is called when at most `low_water` claims are left, or a worker waits: the fetcher may want to fetch.
     """
 
     def __init__(self, low: Callable[[], None]) -> None:
@@ -60,10 +59,7 @@ class Buffer:
         return self._first()
 
     async def take(self) -> Claim | None:
-        """The next claim; None when the buffer is closed.
-
-        If cancelled, no claim is taken.
-        """
+        """The next claim; None when the buffer is closed. If cancelled, no claim is taken."""
         self._taking += 1
         try:
             while (claim := self.pop()) is None:
@@ -117,7 +113,6 @@ class Buffer:
                 self._waiting.remove(future)
 
     def drain(self) -> list[Claim]:
-        """Take out all claims that no worker has taken."""
         claims = list(self._claims)
         self._claims.clear()
         return claims

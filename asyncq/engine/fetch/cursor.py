@@ -49,9 +49,7 @@ class Scan(msgspec.Struct, frozen=True):
     """The scan of one fetch. If the fetch fails, it is dropped: it has seen nothing.
 
     Attributes:
-        reach: The jobs that it can find.
         after: The position at which it begins; `START` if and only if it reaches everything.
-        sent_at: The time at which it is sent.
         is_wide: Whether it uses the full margin, and so measures the cost of that.
     """
 
@@ -78,13 +76,7 @@ class Seen(msgspec.Struct, frozen=True):
     is_at_end: bool = False
 
     def reach(self, now: float, *, is_cheap: bool, is_due: bool) -> Reach:
-        """Return the reach of the next scan, by the table at the top.
-
-        Args:
-            now: The time at which it is sent.
-            is_cheap: Whether a scan from the start is cheap.
-            is_due: Whether a scan from the start is due.
-        """
+        """Decide by the table at the top; `is_cheap` and `is_due` are properties of a scan from the start."""
         if self.cursor is START and (self.all_at is None or is_cheap):
             return "everything"
         if is_due:
@@ -96,13 +88,7 @@ class Seen(msgspec.Struct, frozen=True):
         return "next"
 
     def position(self, reach: Reach, now: float, margin_s: float) -> Place:
-        """Return the position at which a scan begins.
-
-        Args:
-            reach: Its reach.
-            now: The time at which it is sent.
-            margin_s: It also finds jobs that became due up to this long before `all_at`.
-        """
+        """Return where a scan begins: it also finds jobs that became due up to `margin_s` before `all_at`."""
         since_s = None if self.all_at is None else now - self.all_at + margin_s
         match reach:
             case "everything":
@@ -115,7 +101,6 @@ class Seen(msgspec.Struct, frozen=True):
                 assert_never(reach)
 
     def answered(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
-        """Return the state after the answer to a scan."""
         based_at = self.based_at if scan.reach == "next" else scan.sent_at
         last = next((claim for claim in reversed(claims) if claim.queue is None), None)
         place = START if last is None else Place(*last.place)
@@ -144,12 +129,7 @@ class FetchCursor:
         self._puts_off = False  # The last scan was sent in place of one from the start.
 
     def begin(self, now: float, woken: bool = False) -> Scan:
-        """Begin the next scan.
-
-        Args:
-            now: The time at which it is sent.
-            woken: Whether a job may have become runnable.
-        """
+        """Begin the next scan; `woken` says whether a job may have become runnable."""
         self._is_asked = self._is_asked or woken
         is_due = now >= self.due_at and (self._seen.is_at_end or now - self._began_at >= FROM_START_S)
         # A short scan finds a job that was just added sooner; the expensive scan comes after it.
@@ -164,7 +144,6 @@ class FetchCursor:
 
     @property
     def is_cheap(self) -> bool:
-        """Whether the last scan from the start was cheap."""
         return self.cost_s <= CHEAP_S
 
     @property
@@ -173,13 +152,7 @@ class FetchCursor:
         return self.full_at if self._is_asked or not self._seen.is_at_end else self._idle_at
 
     def took(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> None:
-        """Record the claims of a scan.
-
-        Args:
-            scan: The scan that was begun last.
-            claims: Its claims, in the order in which they run.
-            wanted: The largest number of claims that it asked for.
-        """
+        """Record the claims of a scan, in the order in which they run; `wanted` is their largest number."""
         self._seen = self._seen.answered(scan, claims, wanted)
         self._is_asked = self._is_asked or bool(claims)
 

@@ -38,23 +38,7 @@ SLOWEST_RETRY_S = 0.5
 
 
 class Fetcher:
-    """The fetcher of one worker.
-
-    Args:
-        line: Its connection.
-        identity: The worker.
-        options: What it forbids, how often it polls.
-        observers: Called after fetches.
-        inbox: Takes the claims.
-        schedule: Knows when to fetch and how many.
-        unconfirmed: Returns the claims whose answer was lost.
-        on_call: Makes sure that some worker is notified of adds while this one sleeps.
-        handoff: Lets an add claim a job for this worker while it is idle.
-        is_proven: Waits for a beat before the claims of a fetch whose answer was late may start.
-
-    Attributes:
-        cursor: Where fetches begin, and what those from the start cost.
-    """
+    """The fetcher of one worker; `is_proven` waits for a beat before the claims of a late answer may start."""
 
     def __init__(
         self,
@@ -94,14 +78,9 @@ class Fetcher:
         await plan(self._line)
 
     async def run(self, progress: Callable[[], None], give_up_s: float | None = None) -> None:
-        """Fetch until stopped.
+        """Fetch until stopped; `progress` is called after each fetch.
 
-        Args:
-            progress: Called after each fetch.
-            give_up_s: For how long failing fetches are tried again; for ever by default.
-
-        Raises:
-            AsyncqError: Fetching failed for longer than that.
+        AsyncqError if fetches failed for longer than `give_up_s`; by default they are tried again for ever.
         """
         with self._scope:
             await self._until_stopped(progress, give_up_s)
@@ -135,13 +114,9 @@ class Fetcher:
             progress()
 
     async def fetch(self, wanted: int) -> int:
-        """Claim up to so many jobs and put them into the inbox.
+        """Claim up to so many jobs, and put them into the inbox; returns their number.
 
-        Returns:
-            How many were claimed.
-
-        Raises:
-            AsyncqError: It failed; claims whose answer was lost are noted, and given back later.
+        Claims whose answer was lost are noted, and given back later.
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         schedule, worker_id = self._schedule, self._identity.worker_id

@@ -78,7 +78,6 @@ class Inbox:
         return [claim for claim in claims if (claim.id, claim.token) not in cancelled]
 
     def return_all(self, reason: str) -> None:
-        """Give back all claims that have not started."""
         self._return(self.buffer.drain(), reason)
 
     def return_stale(self) -> None:

@@ -41,12 +41,8 @@ async def listen(
 ) -> None:
     """Listen without end, or return if the server or the DSN does not permit it; the worker polls then.
 
-    Args:
-        heard: Called for each notification that jobs may be due, with its text.
-        cancelled: Called for each running job that was cancelled; see `store.listen.listening`.
-        look: Called for each connect, as jobs may have been cancelled before it, and when all workers have to beat.
-        changed: Called when stored recurring items have changed, and for each connect.
-        task_status: Started once the first attempt has worked or failed.
+    The callbacks are those of `store.listen.listening`. Each connect calls `look` and `changed` too: nothing was heard
+    before. The task counts as started once the first attempt has worked or failed.
     """
     if database is None:
         reason = "the DSN leads to a pooler, and there is no listen_dsn, which leads directly to the server"

@@ -69,9 +69,7 @@ class OnCall:
     async def may_rest(self) -> bool:
         """Make sure, before the worker sleeps with a free slot, that it or another worker is notified of adds.
 
-        False if it has to fetch once more instead of sleeping.
-
-        If cancelled, the answer is waited for.
+        False if it has to fetch once more instead of sleeping. If cancelled, the answer is waited for.
         """
         connection, now = self._connection, _now()
         self._is_notified = False
@@ -127,8 +125,7 @@ class OnCall:
     async def stop(self) -> None:
         """Hand over, as the worker stops, and wait until the server knows.
 
-        The worker's row and the connection may go only after that: until then other workers believe that they are
-        covered.
+        The worker's row and the connection may be removed only after that: until then other workers rely on it.
         """
         self._hand_over()
         while self._sending:

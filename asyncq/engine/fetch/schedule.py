@@ -34,18 +34,12 @@ Left = Literal["more", "unseen", "nothing"]
 class Schedule:
     """The schedule of the fetches of one worker.
 
-    Args:
-        inbox: The inbox of claims.
-        options: The concurrency, and the interval of polls.
-        may_fetch: Returns whether the worker may claim jobs now.
-        finished: Returns the number of ended runs, for the pace of the handlers.
-        following: Returns the number of ended jobs of queues that are not settled: the next jobs may follow them.
+    `finished` counts ended runs, for the pace of the handlers. `following` counts ended jobs of queues that are not
+    settled: the next jobs may follow them.
 
     Attributes:
-        may_fetch: See above.
         is_woken: Whether jobs may have become due since the last fetch began.
         follows: Whether `ClaimNext` was answered since then.
-        left: The jobs that the last fetch left.
     """
 
     def __init__(
@@ -94,12 +88,6 @@ class Schedule:
 
         It asks only for jobs that have become due since the last fetch, if that has left nothing. If none has, there
         is room for a while again, at a tenth of the price of a fetch, and without freeing the queues.
-
-        Args:
-            line: Any connection of the worker.
-
-        Raises:
-            StoreError: See `failures.calling`.
         """
         now = _now()
         if now - self._looked_at <= TURN_S or not self._may_go_on:
@@ -152,7 +140,6 @@ class Schedule:
 
     @property
     def wanted(self) -> int:
-        """How many to fetch now."""
         return self._wanted(self._following)
 
     def is_time(self, wanted: int) -> bool:
@@ -193,7 +180,7 @@ class Schedule:
 
 
 def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:
-    """What a fetch has left.
+    """Decide what a fetch has left.
 
         it saw all in   its reach    a look from the    has left   so the next fetch
         its reach                    start may begin
@@ -202,10 +189,7 @@ def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:
         yes             less         yes                more       comes at once, from the start
         yes             less         not yet            unseen     waits as above, but not longer than for that look
 
-    Args:
-        saw_all: Whether it brought all that there was in its reach.
-        reach: What it could find.
-        may_begin_at_start: Whether a look from the start may be afforded by now.
+    Such a look may begin once it can be afforded.
     """
     if saw_all and reach == "everything":
         return "nothing"
@@ -213,18 +197,11 @@ def left_by(saw_all: bool, reach: Reach, *, may_begin_at_start: bool) -> Left:
 
 
 def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: float) -> int:
-    """How many jobs to fetch now.
+    """Decide how many jobs to fetch now: one for each `waiting` slot, and those that start within `AHEAD_S` after it.
 
-    Args:
-        waiting: Free slots.
-        buffered: Claims that wait for one.
-        pace: Jobs that ended in a second, lately.
-        batch: The most that one fetch takes, and the most that is to wait for slots when it has come.
-        takes_s: How long a fetch takes: what starts meanwhile has room for its successor.
-
-    Returns:
-        As many as there are free slots, and as many more as will be started within `AHEAD_S` of its coming; 0 while at
-        least half of that is there.
+    With no free slot the answer is 0 while at least half of these are buffered. `pace` is in jobs a second. A fetch
+    takes `takes_s`; each claim that starts meanwhile makes room for another. At most `batch` jobs are fetched, or wait
+    for slots after the fetch.
     """
     ahead = min(int(pace * AHEAD_S), batch)
     missing = waiting + ahead - max(0, buffered - int(pace * min(takes_s, AHEAD_S)))

@@ -35,14 +35,10 @@ class UnconfirmedFetches:
 
     @property
     def is_time(self) -> bool:
-        """Whether it is time to look for lost claims."""
         return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at
 
     async def give_back(self) -> None:
-        """Return the lost claims; after an error they stay noted.
-
-        If cancelled, it still waits for the statement.
-        """
+        """Return the lost claims; after an error they stay noted. If cancelled, it still waits for the statement."""
         now = asyncio.get_running_loop().time()
         asked = list(self._noted)
         held: set[tuple[int, int]] = set()

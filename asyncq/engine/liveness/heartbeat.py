@@ -66,9 +66,8 @@ class Heartbeat:
     async def stop(self, *, keep_claims: bool = False, forget_worker: bool = False) -> None:
         """End the thread; waits for a beat that is under way, at most `END_S`. Only the first call counts.
 
-        Args:
-            keep_claims: Whether handlers run on: the claims are then held until the lease is over.
-            forget_worker: Whether it never fetched: its row goes, if it has one already.
+        With `keep_claims` handlers continue, and the claims are held until the lease is over. With `forget_worker` the
+        worker never fetched, and its row is removed.
         """
         if self._commands.stop.is_set():
             return
@@ -80,18 +79,14 @@ class Heartbeat:
             await anyio.to_thread.run_sync(self._thread.join, END_S, limiter=anyio.CapacityLimiter(1))
 
     def beat_now(self) -> None:
-        """Do not wait for the next beat; one that is under way is followed by another."""
         self._call(HeartbeatThread.hurry)
 
     def questioned(self) -> None:
-        """Others ask whether this worker lives: here its connection may look well although the lock is free."""
         self._call(HeartbeatThread.answer)
 
     def stood_in(self, worker_id: int, answer: Cancelled, sent_at: float) -> None:
-        """A sign of life was written over another connection: only the lease counts until this one is back."""
         self._call(HeartbeatThread.stood_in, worker_id, answer, sent_at)
 
     def _call(self, method: Callable[..., object], *args: object) -> None:
-        """Let the heartbeat thread call one of its methods."""
         if self._heartbeat_thread is not None:
             self._heartbeat_thread.call(method, self._heartbeat_thread, *args)

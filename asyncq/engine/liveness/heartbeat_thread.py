@@ -39,15 +39,12 @@ class HeartbeatCallbacks(msgspec.Struct, frozen=True):
     """What the heartbeat calls, in the worker's event loop.
 
     Attributes:
-        emit: Takes events.
         lost: Others declared this worker dead; with its id.
         gave_up: It cannot be proven in time that this worker lives; with its id and the reason.
-        regained: It was proven again that this worker lives.
         cancelled: Running jobs were cancelled; with the worker's id and (job id, token) of each, at every beat as long
             as they run.
         named: These claims, each as `job/token`, have been named as started.
         fallback: A sign of life is wanted over another connection.
-        rescue: Another worker is dead.
         fail: This worker must not go on: the schema needs a newer release (at every beat from then on), or its
             heartbeat has failed.
         started: Called in the heartbeat's thread: which claims have started, each as `job/token`.
@@ -83,7 +80,6 @@ class HeartbeatCommands:
         self.registrations: deque[concurrent.futures.Future[int]] = deque()
 
     def refuse_all(self) -> None:
-        """Refuse all registrations that wait."""
         while True:
             try:
                 asked = self.registrations.popleft()

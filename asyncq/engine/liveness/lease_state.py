@@ -35,8 +35,7 @@ State = Literal["nobody", "locked", "leased", "doubted", "given up"]
 class LeaseState:
     """The lease state of one worker; used in the heartbeat's thread, with timers in the event loop of that thread.
 
-    `doubted` is called when a sign of life is wanted at once, `gave_up` with the reason when it did not come in
-    time.
+    `doubted` is called when a sign of life is wanted at once, `gave_up` with the reason when none came in time.
     """
 
     def __init__(self, lease: Lease, doubted: Callable[[], None], gave_up: Callable[[str], None]) -> None:

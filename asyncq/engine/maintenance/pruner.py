@@ -28,20 +28,14 @@ class Pruner:
         self._gate: int | None = None
 
     async def run_when_due(self) -> None:
-        """Prune, unless that was done lately. After an error, rows that were removed before are reported.
-
-        If cancelled, it waits for the running statement.
-        """
+        """Prune as `run`, unless that was done lately. After an error, rows that were removed before are reported."""
         now = asyncio.get_running_loop().time()
         if now >= self._due_at:
             self._due_at = now + EVERY_S * random.uniform(0.8, 1.2)
             await self.run(LONGEST_S)
 
     async def run(self, longest_s: float) -> None:
-        """Prune until nothing is left, or for about this long; at least one batch of each kind.
-
-        If cancelled, it waits for the running statement.
-        """
+        """Prune until nothing is left or time is over, a batch of each kind at least; a cancellation waits for it."""
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})

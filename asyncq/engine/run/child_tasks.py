@@ -59,10 +59,7 @@ class ChildTasks:
         return owner is not None and owner[0] is self
 
     def find(self) -> dict[asyncio.Task[Any], str]:
-        """The asyncio tasks with this worker's mark that are not done, each with the name of the job's task.
-
-        A handler that still runs may be one of them.
-        """
+        """The marked asyncio tasks that are not done, running handlers too, each with the name of the job's task."""
         found: dict[asyncio.Task[Any], str] = {}
         for task in asyncio.all_tasks():
             owner = _owner_of(task)

@@ -27,14 +27,10 @@ COMPLETED = Completed()
 
 
 class Executor:
-    """Runs jobs, one for each call.
+    """Runs jobs, one for each call; `finished` counts the runs that have ended.
 
-    Args:
-        is_proven: Waits for a beat before a handler begins in a process that was stopped, because a rescue may have
-            returned the claim. Returns whether the handler may begin.
-
-    Attributes:
-        finished: The number of runs that have ended.
+    `is_proven` waits for a beat before a handler begins in a process that was stopped, because a rescue may have
+    returned the claim. It returns whether the handler may begin.
     """
 
     def __init__(

@@ -52,7 +52,6 @@ class Run(msgspec.Struct, eq=False):
         return settling_of(self.context)
 
     def ask_to_end(self) -> None:
-        """Tell the handler that it should end soon."""
         if self.context is not None:
             self.context.cancelled.set()
 

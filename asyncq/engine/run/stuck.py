@@ -45,7 +45,6 @@ class Stuck:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached, so that nothing is fetched."""
         return len(self._stuck) >= self._limit
 
     def ids(self) -> list[int]:

@@ -177,6 +177,7 @@ class OwnTransactions(Settling):
         self._asked_again = self._asked_again or ending == "rerun"
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
+        """Return the outcome of the run, after its transactions have ended. If cancelled, nothing more is committed."""
         if not self._completions:
             return outcome
         since = asyncio.get_running_loop().time()
@@ -224,10 +225,7 @@ class JobTransaction(Settling):
         return self._transaction.connection
 
     async def begin(self) -> None:
-        """Begin the transaction, and lock the claim in it; raises ClaimLost, or PoolExhausted after `pool_wait`.
-
-        If cancelled, `end` cleans up.
-        """
+        """Begin, in the handler's own task, so that its cancellation ends the wait too; `end` cleans up."""
         connection = await self._resources.pool.take()
         if (current := asyncio.current_task()) is not None and current.cancelling():
             # The connection arrived in the moment of the cancellation, which the driver swallowed.
@@ -248,6 +246,7 @@ class JobTransaction(Settling):
         )
 
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
+        """End the transaction, and return the outcome of the run. If cancelled, nothing more is committed."""
         transaction, locked = self._transaction, self._locked
         self._locked = None  # Tasks that the handler left behind must not use its connection any more.
         try:
@@ -313,6 +312,7 @@ class JobTransaction(Settling):
         return Completed()
 
     def abandon(self) -> None:
+        """Give up a run that will not be settled: an open transaction must not be committed."""
         if self._timer is not None:
             self._timer.cancel()
         if self._transaction is not None:

@@ -31,9 +31,8 @@ _ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
 def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
     """The outcome of a run whose handler raised, or was interrupted by the worker.
 
-    Raises:
-        KeyboardInterrupt: The handler raised one, which may come from a real SIGINT.
-        Exception: An attribute of the user's exception raised it.
+    It raises a KeyboardInterrupt of the handler that may come from a real SIGINT, and errors of attributes of the
+    user's exception.
     """
     members = members_of(error)
     for member in members:

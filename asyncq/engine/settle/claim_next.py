@@ -22,15 +22,7 @@ from asyncq.store.settle import claim_next
 
 
 class ClaimNext:
-    """Claims the next jobs of queues for one worker.
-
-    Args:
-        line: The connection on which jobs are settled.
-        identity: The worker.
-        inbox: Takes the claims.
-        schedule: Knows how many more claims the worker can take.
-        unconfirmed: Returns claims after a lost answer.
-    """
+    """Claims the next jobs of queues for one worker, on the connection on which its jobs are settled."""
 
     def __init__(
         self,
@@ -47,11 +39,7 @@ class ClaimNext:
         self._unconfirmed = unconfirmed
 
     async def room(self, worker_id: int) -> int:
-        """Return how many next jobs may be claimed now, without a fetch.
-
-        Args:
-            worker_id: The id under which the jobs before them were claimed.
-        """
+        """Return how many next jobs may be claimed now, without a fetch, after jobs that were claimed by this id."""
         if worker_id != self._identity.worker_id:
             return 0
         with suppress(AsyncqError):  # Nothing was written yet: the next statement reports the failure.
@@ -59,20 +47,10 @@ class ClaimNext:
         return self._schedule.room
 
     async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
-        """Settle completed jobs, and claim the next jobs of their queues.
+        """Settle completed jobs, and claim up to `room` next jobs of their queues.
 
-        Args:
-            worker_id: The id under which they were claimed.
-            ended: Their claims.
-            room: The largest number of jobs to claim.
-
-        Returns:
-            The ids of the written jobs, and the queues with a new claim.
-
-        Raises:
-            StoreError: See `store.complete`; after a lost answer the claims are noted, and returned later.
-
-        If cancelled, the same holds: callers shield it.
+        Returns the ids of the written jobs, and the queues with a new claim. After a lost answer the new claims are
+        noted, and returned later. If cancelled, the same holds: callers shield it.
         """
         token = self._identity.next_token()
         room = min(room, sum(claim.queue is not None for claim in ended))

@@ -58,16 +58,7 @@ _worker_id = attrgetter("worker_id")
 
 
 class Completer:
-    """The only writer of a worker's settlements.
-
-    Args:
-        line: The connection for settling.
-        outbox: Holds the ends that are not written yet.
-        observers: Called when writing fails.
-        reporter: Reports what was committed.
-        claim_next: Claims the next jobs of queues.
-        settled: Called with the written settlements, which may free a queue or plan a retry.
-    """
+    """The only writer of a worker's settlements; `settled` is called with written ones, which may free a queue."""
 
     def __init__(
         self,
@@ -125,11 +116,7 @@ class Completer:
         self._outbox.changed.set()
 
     async def run(self, progress: Callable[[], None]) -> None:
-        """Write until `close`, and then until nothing is left.
-
-        Args:
-            progress: Called after each batch.
-        """
+        """Write until `close`, and then until nothing is left; `progress` is called after each batch."""
         outbox = self._outbox
         while not (self._closing and not outbox.unwritten):
             outbox.changed.clear()
@@ -185,9 +172,8 @@ class Completer:
     async def _write_once(self, uncertain: bool) -> None:
         """Write the batch, grouped by the worker id of the claims.
 
-        Args:
-            uncertain: Whether an earlier try may have been committed, but its answer was lost. Then a claim that has
-                ended counts as settled by that try, unless a rescue has declared the worker dead.
+        It is uncertain if an earlier try may have been committed, but its answer was lost. Then a claim that has ended
+        counts as settled by that try, unless a rescue has declared the worker dead.
         """
         # Completed jobs first, because their queues wait. Those that cannot be written join the others.
         for worker_id, group in groupby([*self._outbox.writing_well.values()], _worker_id):
@@ -241,7 +227,6 @@ class Completer:
             self._settled([completion(claim) for claim in ended if claim.queue is not None])
 
     def _conclude(self, part: list[Ended], ending: Ending) -> None:
-        """Report ends with a known result."""
         for ended in part:
             del self._outbox.writing[ended.settlement.id]
             if ending == "lost":

@@ -45,10 +45,6 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 class Outbox:
     """The outbox of one worker; the completer writes its ends.
 
-    Args:
-        reporter: Called when an end is lost.
-        observers: Called when claims are returned.
-
     Attributes:
         well: Completed runs, by the job's id.
         pending: All other ends.
@@ -85,7 +81,6 @@ class Outbox:
             await self._emptied.wait()
 
     def put_well(self, run: Run) -> None:
-        """Take a completed run."""
         job_id = run.claim.id
         if job_id in self.well or job_id in self.pending or job_id in self._held_back:
             self._lose_older(job_id)
@@ -99,13 +94,7 @@ class Outbox:
         self.changed.set()
 
     def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
-        """Return claims that were not started.
-
-        Args:
-            claims: The claims.
-            reason: The reason, for the log.
-            worker_id: The id under which they were claimed.
-        """
+        """Return claims that were not started; they were claimed under this id."""
         for claim in claims:
             settlement = settle(claim, Returned(), DefaultRetry(), 0.0)
             self.put(Ended(settlement, worker_id, None, Returned()))
@@ -124,7 +113,6 @@ class Outbox:
 
     @property
     def unwritten(self) -> int:
-        """The number of ends that are not written yet."""
         return sum(map(len, self._all))
 
     @property
@@ -143,7 +131,6 @@ class Outbox:
     # For the completer
 
     def take_batch(self) -> None:
-        """Begin to write the next ends."""
         self.writing_well, self.well = _first(self.well)
         self.writing, self.pending = _first(self.pending)
 

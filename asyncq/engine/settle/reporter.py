@@ -40,17 +40,7 @@ JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
 class Reporter:
-    """Reports the ends of one worker's jobs.
-
-    Args:
-        observers: Called with an event for each end.
-        start_soon: Starts tasks.
-
-    Attributes:
-        completed: The number of completed jobs.
-        failed: The number of failed attempts.
-        returned: The number of jobs that were returned without a start.
-    """
+    """Reports the ends of one worker's jobs, and counts completed jobs, failed attempts and returned claims."""
 
     def __init__(self, observers: Observers, start_soon: Callable[..., object]) -> None:
         self._observers = observers
@@ -67,14 +57,12 @@ class Reporter:
         await self._quiet.wait()
 
     def ended_well(self, runs: Collection[Run]) -> None:
-        """Report completed runs."""
         self.completed += len(runs)
         if self._observers.wanted(JobCompleted):
             for run in runs:
                 self._emit(JobCompleted, run, duration_s=run.duration_s)
 
     def settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
-        """Report a settlement."""
         self._settled(run, settlement, outcome)
         _release(run)
 
@@ -105,10 +93,7 @@ class Reporter:
                 assert_never(outcome)
 
     def cancelled(self, run: Run | None, settlement: Settlement) -> None:
-        """Report a cancelled job, whatever the outcome of its run.
-
-        A claim that was not started has already been reported as returned.
-        """
+        """Report a cancelled job, whatever its outcome; a claim that did not start was reported as returned."""
         self._emit(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
         _release(run)
 

@@ -18,16 +18,7 @@ from asyncq.store.database import ReconnectingConnection
 
 
 class WakeUps:
-    """Wakes workers after one worker's settlements.
-
-    Args:
-        line: The connection on which jobs are settled.
-        observers: Called when other workers could not be woken.
-        schedule: Decides when this worker fetches.
-        on_call: Knows whether workers differ in their tasks.
-        start_soon: Starts tasks.
-        once: Whether the worker runs only until nothing is runnable.
-    """
+    """Wakes workers after one worker's settlements; with `once` the worker runs only until nothing is runnable."""
 
     def __init__(
         self,
