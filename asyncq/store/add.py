@@ -8,8 +8,6 @@
 | any jobs | `add_jobs`; `enqueue` for a role that may do nothing else |
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

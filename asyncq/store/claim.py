@@ -1,7 +1,5 @@
 """Claims due jobs, and reads when the next one is due. Every rule is in SQL."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime

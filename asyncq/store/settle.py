@@ -4,8 +4,6 @@ A statement writes all or nothing; a repetition writes nothing twice. If it is c
 it. It takes at most one end of each job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any

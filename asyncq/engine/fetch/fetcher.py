@@ -1,7 +1,5 @@
 """The loop that fetches jobs for one worker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

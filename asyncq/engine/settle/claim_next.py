@@ -4,8 +4,6 @@ This bypasses priorities, so it is limited. 25 ms after the last fetch it checks
 or after 250 ms, the queue is freed, and the next fetch chooses among all due jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

@@ -4,8 +4,6 @@ The cost of a batch depends little on its size. So when very many runs complete,
 are gathered for some milliseconds first. The end of a queue's job is written immediately, with all others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -4,8 +4,6 @@ A lost connection delays a completion, but never loses it. Completed runs need n
 dicts and statement, at half the cost of other ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Collection

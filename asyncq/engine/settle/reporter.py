@@ -1,7 +1,5 @@
 """Reports and counts the ends of jobs after they were committed, and calls `on_discarded`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar, assert_never

@@ -1,7 +1,5 @@
 """Wakes this worker and others after settlements were written: a queue was freed, or a job waits for its retry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import anyio
