@@ -21,6 +21,7 @@ from asyncq.domain.errors import (
     StoreError,
     StoreUnavailable,
     TransactionUnusable,
+    members_of,
 )
 from asyncq.domain.outcome import error_text
 from asyncq.domain.sentence import command
@@ -30,7 +31,7 @@ READ_ONLY = "25006"  # also of a standby that is not promoted yet
 # The server or the network may work again later.
 _TRANSIENT = ("08", "40001", "40P01", "53", "55P03", "57", READ_ONLY)
 # Another transaction won; the same work may succeed on the next try.
-CONFLICTS = ("40001", "40P01")
+_CONFLICTS = ("40001", "40P01")
 _UNREACHABLE = ("08", "53300", "57P")
 _DENIED = ("28", "3D000", "42501")
 _MISSING = ("3F000", "42P01", "42883", "42703", "42704")
@@ -86,9 +87,12 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, StoreError) and (error.sqlstate or "").startswith(_TRANSIENT)
 
 
-def is_conflict(error: Exception) -> bool:
-    """Return whether transactions conflicted (deadlock, serialization failure): this one changed nothing."""
-    return isinstance(error, StoreError) and error.sqlstate in CONFLICTS
+def is_conflict(error: BaseException) -> bool:
+    """Return whether an error, or one error of a group, is a deadlock or a serialization failure: nothing changed."""
+    try:
+        return any(getattr(one, "sqlstate", None) in _CONFLICTS for one in members_of(error))
+    except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of a property of the user's error
+        return False
 
 
 def is_unknown(error: Exception) -> bool:

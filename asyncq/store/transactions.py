@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from asyncq.domain.errors import ClaimLost, TransactionUnusable, members_of
+from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
 from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
-from asyncq.store.failures import CONFLICTS, UNTIDY, calling
+from asyncq.store.failures import UNTIDY, calling
 
 Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
 CommitStatus = Literal["in progress", "committed", "aborted", "unknown", "lost"]
@@ -28,17 +28,6 @@ class LockedClaim(msgspec.Struct, frozen=True):
     @property
     def is_current(self) -> bool:
         return self.state == "locked"
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Return whether a transaction failed by a conflict: a serialization failure or a deadlock.
-
-    In a group of errors, one such error is enough.
-    """
-    try:
-        return any(getattr(one, "sqlstate", None) in CONFLICTS for one in members_of(error))
-    except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of a property of the user's error
-        return False
 
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
@@ -65,8 +54,7 @@ async def complete_claim(
                 sqlstate=ENDED,
             )
         (row,) = await connection.fetch(database.query("complete_claim"), worker_id, claim.id, claim.token, xid)
-    ending: Completion = row["ending"]
-    return ending
+    return row["ending"]
 
 
 class Transaction:
@@ -110,11 +98,7 @@ class Transaction:
         finally:
             if not ended:
                 self.was_lost = is_closed(self.connection)
-                self.cut_off()
-
-    def cut_off(self) -> None:
-        """Close the connection by force; the server rolls back when it notices that."""
-        cut_off(self.connection)
+                cut_off(self.connection)  # The server rolls back when it notices that.
 
 
 async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Claim, xid: str) -> CommitStatus:
@@ -122,15 +106,13 @@ async def commit_status(line: ReconnectingConnection, worker_id: int, claim: Cla
 
     After `"aborted"` and `"unknown"` the claim still exists. `"lost"`: it ended, but not by this transaction.
     """
-    rows = await line.fetch("commit_status", worker_id, claim.id, claim.token, xid)
-    status: CommitStatus = rows[0]["commit_status"]
-    return status
+    (row,) = await line.fetch("commit_status", worker_id, claim.id, claim.token, xid)
+    return row["commit_status"]
 
 
-async def end_transaction(line: ReconnectingConnection, locked: LockedClaim) -> bool:
-    """End the session of a transaction, and return whether it was open; this role may lack the privilege."""
-    rows = await line.fetch("end_transaction", locked.pid, locked.xid)
-    return bool(rows and rows[0]["ended"])
+async def end_transaction(line: ReconnectingConnection, locked: LockedClaim) -> None:
+    """End the session of a transaction, if it is open; this role may lack the privilege."""
+    await line.fetch("end_transaction", locked.pid, locked.xid)
 
 
 async def end_transactions(line: ReconnectingConnection) -> list[tuple[int, int | None]]:
@@ -199,5 +181,4 @@ async def split_batch(line: ReconnectingConnection, worker_id: int, claim: Claim
     The connection is one of the worker: one of a handler would lock the batch.
     """
     (row,) = await line.fetch("split_batch_of_claim", worker_id, claim.id, claim.token)
-    state: Literal["row", "locked", "gone"] = row["state"]
-    return state
+    return row["state"]

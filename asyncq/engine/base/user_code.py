@@ -25,13 +25,10 @@ class Raised(msgspec.Struct, frozen=True):
 
 
 def start(
-    variables: Context,
-    function: Callable[..., Coroutine[Any, Any, Any]],
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
+    variables: Context, function: Callable[..., Coroutine[Any, Any, Any]], args: tuple[Any, ...] = ()
 ) -> asyncio.Task[Any]:
     """Start user code in its own task, with these context variables; eagerly if Python can. `end_of` awaits it."""
-    loop, code = asyncio.get_running_loop(), _caught(function, args, kwargs or {})
+    loop, code = asyncio.get_running_loop(), _caught(function, args)
     if sys.version_info >= (3, 12):
         return asyncio.Task(code, loop=loop, context=variables, eager_start=True)
     return asyncio.Task(code, loop=loop, context=variables)
@@ -77,8 +74,8 @@ async def call(function: Callable[..., Any], *args: Any) -> Any:
         task.cancel()
 
 
-async def _caught(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+async def _caught(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     try:
-        return await function(*args, **kwargs)
+        return await function(*args)
     except BaseException as error:  # noqa: BLE001 - see the top of the file
         return Raised(error)

@@ -20,7 +20,7 @@ from asyncq.domain.signature import Context
 from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
-from asyncq.engine.run.transactions import HandlerResources, OwnTransactions, Settling
+from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
 from asyncq.store.callers import AddOptions, check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
@@ -126,7 +126,7 @@ class JobContext(Context):
 
         If cancelled, the connection is returned, and an open transaction is rolled back.
         """
-        if self._settling is not None and self._settling.is_shared:
+        if isinstance(self._settling, JobTransaction):
             with lending():
                 yield self._settling.connection
             return

@@ -69,19 +69,18 @@ class Executor:
             self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
         try:
             args, kwargs = run.task.signature.decode(claim.payload, run.context)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except user_code.USERS_ERRORS as error:
             self.finished += 1
             run.error = error
-            return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
-        except user_code.USERS_ERRORS as error:  # of the payload's type
-            self.finished += 1
-            run.error = error
-            return run, Failed(describe(error))
+            if isinstance(error, msgspec.MsgspecError | RecursionError):
+                return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
+            return run, Failed(describe(error))  # The payload's type raised it.
         self.running.add(run)
         if self._stopping:
             run.ask_to_end()
         try:
-            handler = self._start(run, args, kwargs)
+            variables = self._child_tasks.mark(run.task.name, run)
+            handler = user_code.start(variables, self._handle, (run, args, kwargs))
             # Most have ended by now, if Python starts tasks eagerly.
             if run.settling is not None or not user_code.has_ended(handler):
                 run.handler = handler
@@ -108,7 +107,7 @@ class Executor:
                 outcome = await run.settling.end(outcome, end.error if isinstance(end, user_code.Raised) else None)
             return outcome
         except BaseException:
-            if run.settling is not None:
+            if isinstance(run.settling, JobTransaction):
                 run.settling.abandon()
             raise
         finally:
@@ -133,13 +132,9 @@ class Executor:
         context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling)
         return Run(claim, task, worker_id, context)
 
-    def _start(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Task[Any]:
-        variables = self._child_tasks.mark(run.task.name, run)
-        return user_code.start(variables, self._handle, (run, args, kwargs))
-
     async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler, settling = run.task.handler, run.settling
-        if settling is not None and settling.is_shared:
+        if isinstance(settling, JobTransaction):
             await settling.begin()
         # Checked here, because the process may have been stopped since the job was started.
         if not self._lease.is_fresh:
@@ -170,11 +165,7 @@ class Executor:
             return outcome
         if end is not None and run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
-            self._observers.emit(
-                ResultIgnored(
-                    claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, type_name=type(end).__name__
-                )
-            )
+            self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
         return COMPLETED
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:

@@ -2,14 +2,17 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from asyncq.domain.events import JobEvent
 from asyncq.domain.job import Claim
 from asyncq.domain.task import Task
 from asyncq.engine.run.context import JobContext, settling_of
 from asyncq.engine.run.transactions import Settling
+
+JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
 class Run(msgspec.Struct, eq=False):
@@ -50,6 +53,9 @@ class Run(msgspec.Struct, eq=False):
     def settling(self) -> Settling | None:
         """The settling of its handler; None until the handler takes part in it."""
         return settling_of(self.context)
+
+    def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
+        return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)
 
     def ask_to_end(self) -> None:
         if self.context is not None:

@@ -80,11 +80,7 @@ class Stuck:
             return
         self._stuck.add(run)
         stack = stacks.of_thread(run.thread_id) if run.in_thread else stacks.of_task(run.handler)
-        self._observers.emit(
-            HandlerStuck(
-                claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, stuck_s=STUCK_S, stack=stack
-            )
-        )
+        self._observers.emit(run.event(HandlerStuck, stuck_s=STUCK_S, stack=stack))
         if len(self._stuck) <= self._limit:
             run.is_replaced = True
             if run.in_thread:

@@ -36,8 +36,8 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.store import transactions as store
-from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection
-from asyncq.store.failures import is_transient
+from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection, cut_off
+from asyncq.store.failures import is_conflict, is_transient
 
 TELL_AFTER_S = 60.0
 COMPLETE_S = 300.0  # how long a completion waits for a lock of the job's row
@@ -118,7 +118,7 @@ class HandlerResources:
             await anyio.sleep(backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S))
 
 
-class Settling:
+class _Settling:
     """The handler's part in settling a run; `settled` is None if the completer settles the job."""
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
@@ -128,39 +128,12 @@ class Settling:
         self._worker_id = worker_id
         self.settled: Settled | None = None
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether statements over the context are part of the transaction that settles the job."""
-        return False
-
-    @property
-    def connection(self) -> Connection:
-        """The connection of that transaction."""
-        raise NotImplementedError
-
-    async def begin(self) -> None:
-        """Begin, in the handler's own asyncio task: its cancellation also ends the wait for a connection."""
-
-    async def complete(self, connection: Connection) -> None:
-        """Complete the job in the handler's own transaction."""
-        raise NotImplementedError
-
-    async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
-        """Settle the job, if the handler's transaction settles it, and return the outcome of the run.
-
-        If cancelled, nothing more is committed.
-        """
-        raise NotImplementedError
-
-    def abandon(self) -> None:
-        """Give up a run that will not be settled: open transactions must not be committed."""
-
     def _emit(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
         self._resources.observers.emit(event, exception)
 
 
-class OwnTransactions(Settling):
+class OwnTransactions(_Settling):
     """Settles a run whose handler has called `ctx.complete`, which completes the job in the handler's transactions."""
 
     def __init__(self, resources: HandlerResources, claim: Claim, task: str, worker_id: int) -> None:
@@ -197,12 +170,11 @@ class OwnTransactions(Settling):
         return outcome
 
     def _is_open(self) -> None:
-        self._emit(
-            CommitUncertain, error="the handler's own transaction, in which it called ctx.complete, is still open"
-        )
+        said = "the handler's own transaction, in which it called ctx.complete, is still open"
+        self._emit(CommitUncertain, error=said)
 
 
-class JobTransaction(Settling):
+class JobTransaction(_Settling):
     """Settles a run of a transactional task, in the transaction of its handler."""
 
     def __init__(
@@ -213,10 +185,6 @@ class JobTransaction(Settling):
         self._transaction: store.Transaction | None = None
         self._locked: store.LockedClaim | None = None
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def is_shared(self) -> bool:
-        return True
 
     @property
     def connection(self) -> Connection:
@@ -256,7 +224,7 @@ class JobTransaction(Settling):
                 return await self._complete(transaction, locked)
         finally:
             await self._close()
-        if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and store.is_conflict(error))):
+        if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and is_conflict(error))):
             return Aborted(outcome.error)
         return outcome
 
@@ -297,16 +265,14 @@ class JobTransaction(Settling):
             case "lost":
                 self.settled = "lost"
             case "aborted":
-                return Aborted(
-                    clean_error(f"CommitLost: the connection was lost at COMMIT, nothing was kept: {error_text(error)}")
-                )
+                said = f"CommitLost: the connection was lost at COMMIT, nothing was kept: {error_text(error)}"
+                return Aborted(clean_error(said))
             case "unknown" | "in progress":
-                return Aborted(
-                    clean_error(
-                        "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
-                        f"{locked.xid}; the job was not completed here: {error_text(error)}"
-                    )
+                said = (
+                    "CommitUnknown: the connection was lost at COMMIT, and this server does not know transaction "
+                    f"{locked.xid}; the job was not completed here: {error_text(error)}"
                 )
+                return Aborted(clean_error(said))
             case _:
                 assert_never(status)
         return Completed()
@@ -316,7 +282,7 @@ class JobTransaction(Settling):
         if self._timer is not None:
             self._timer.cancel()
         if self._transaction is not None:
-            self._transaction.cut_off()
+            cut_off(self._transaction.connection)  # The server rolls back when it notices that.
 
     async def _close(self) -> None:
         """Roll back an open transaction, and return the connection."""
@@ -335,6 +301,9 @@ class JobTransaction(Settling):
             self._report_in(open_s, 2 * open_s)
 
         self._timer = asyncio.get_running_loop().call_later(delay_s, report)
+
+
+Settling = OwnTransactions | JobTransaction
 
 
 def _not_begun(outcome: Outcome, error: BaseException | None) -> Outcome:

@@ -99,9 +99,8 @@ def _traceback(error: BaseException) -> str:
             shown = shown.tb_next
         whole = traceback.TracebackException(type(error), error, shown, limit=-30, compact=True)
         for frame in whole.stack:
-            frame.colno = (
-                None  # Python parses the line again to mark the columns: half of the time of a failed attempt.
-            )
+            # Python parses the line again to mark the columns: half of the time of a failed attempt.
+            frame.colno = None
         return "".join(whole.format())
     except user_code.USERS_ERRORS:  # of a __str__ or __repr__
         return "".join(traceback.format_tb(error.__traceback__, limit=-30))

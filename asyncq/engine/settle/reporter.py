@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from asyncq.domain.events import (
     JobCancelled,
@@ -33,8 +33,6 @@ from asyncq.domain.outcome import (
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.run import Run
-
-JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
 class Reporter:
@@ -69,22 +67,15 @@ class Reporter:
             case Completed():
                 self.ended_well([run] if run is not None else [])
             case Failed() | RetryLater() | Discarded():
-                self.failed += 1
+                self._attempt_failed(run, settlement)
+            case Interrupted() | Aborted() if settlement.attempts:
                 self._attempt_failed(run, settlement)
             case Snoozed(delay_s):
                 self._emit(JobSnoozed, run, delay_s=delay_s)
             case Interrupted():
-                if settlement.attempts:
-                    self.failed += 1
-                    self._attempt_failed(run, settlement)
-                else:
-                    self._emit(JobInterrupted, run)
+                self._emit(JobInterrupted, run)
             case Aborted(error):
-                if settlement.attempts:
-                    self.failed += 1
-                    self._attempt_failed(run, settlement)
-                else:
-                    self._emit(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
+                self._emit(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
             case Returned():
                 self.returned += 1
             case _:
@@ -101,13 +92,14 @@ class Reporter:
         _release(run)
 
     def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
+        self.failed += 1
         error, duration_s = settlement.error or "", _took_s(run)
         if not settlement.discarded:
             self._emit(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
             return
         self._emit(JobDiscarded, run, duration_s=duration_s, error=error)
         if run is not None and (on_discarded := run.task.on_discarded) is not None:
-            event = _event(JobDiscarded, run, duration_s=duration_s, error=error)
+            event = run.event(JobDiscarded, duration_s=duration_s, error=error)
             self._calls += 1
             self._quiet.clear()
             self._start_soon(self._call_on_discarded, on_discarded, event, run.error)
@@ -130,7 +122,7 @@ class Reporter:
 
     def _emit(self, kind: type[JobEvent], run: Run | None, **fields: Any) -> None:
         if run is not None and self._observers.wanted(kind):
-            self._observers.emit(_event(kind, run, **fields), run.error)
+            self._observers.emit(run.event(kind, **fields), run.error)
 
 
 def _release(run: Run | None) -> None:
@@ -141,7 +133,3 @@ def _release(run: Run | None) -> None:
 
 def _took_s(run: Run | None) -> float:
     return run.duration_s if run is not None else 0.0
-
-
-def _event(kind: type[JobEventT], run: Run, **fields: Any) -> JobEventT:
-    return kind(claim=run.claim, task=run.task.name, attempt=run.claim.attempts + 1, **fields)
