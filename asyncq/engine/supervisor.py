@@ -34,6 +34,7 @@ from asyncq.engine.parts import Parts
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.start_checks import check_server_and_schema
 from asyncq.store import workers as store
+from asyncq.store.claim import plan
 from asyncq.store.database import Database
 from asyncq.store.policies import check_policies
 
@@ -120,7 +121,7 @@ class Supervisor:
             await store.check_clock(self.parts.reading, self._database.schema)
         self.parts.start_heartbeat(stop.fail)
         await self.parts.membership.join()
-        await self.parts.fetcher.prepare()
+        await plan(self.parts.reading)  # Before the first job waits for it.
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
 
@@ -202,7 +203,7 @@ class Supervisor:
         if self._allow_test_clock:
             self.parts.cron.wake()
 
-    def _heard_of_cancelled(self, worker_id: int, job_id: int, _token: int) -> None:
+    def _heard_of_cancelled(self, worker_id: int, job_id: int) -> None:
         """Check the rows, since every role that can connect to the database can send this message."""
         if worker_id == self.parts.identity.worker_id:
             if job_id:
@@ -232,14 +233,13 @@ class Supervisor:
             await self._progress.wait()
 
     async def _shut_down(self, stop: StopRequest) -> None:
-        self._observers.emit(
-            WorkerStopping(
-                worker_id=self.parts.identity.worker_id,
-                reason=stop.reason or "nothing left to do",
-                running=len(self.parts.executor.running),
-                grace_s=self._options.grace_s,
-            )
+        event = WorkerStopping(
+            worker_id=self.parts.identity.worker_id,
+            reason=stop.reason or "nothing left to do",
+            running=len(self.parts.executor.running),
+            grace_s=self._options.grace_s,
         )
+        self._observers.emit(event)
         self.parts.cron.stop()
         self.parts.fetcher.stop()
         self.parts.start_gate.close()
@@ -267,9 +267,8 @@ class Supervisor:
         if self.parts.loops.ended.is_set():
             return
         if runs := self.parts.executor.cancel_all():
-            self._observers.emit(
-                GraceExceeded(worker_id=self.parts.identity.worker_id, job_ids=tuple(run.claim.id for run in runs))
-            )
+            job_ids = tuple(run.claim.id for run in runs)
+            self._observers.emit(GraceExceeded(worker_id=self.parts.identity.worker_id, job_ids=job_ids))
         with anyio.move_on_after(CANCEL_S):
             await self.parts.loops.ended.wait()
 
@@ -295,34 +294,33 @@ class Supervisor:
                     await self.parts.membership.leave()
             except (AsyncqError, TimeoutError) as error:
                 self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {error_text(error)}"))
-        self._observers.emit(
-            WorkerStopped(
-                worker_id=self.parts.identity.worker_id,
-                completed=self.parts.reporter.completed,
-                failed=self.parts.reporter.failed,
-                returned=self.parts.reporter.returned,
-                stuck=len(stuck),
-            )
+        reporter = self.parts.reporter
+        event = WorkerStopped(
+            worker_id=self.parts.identity.worker_id,
+            completed=reporter.completed,
+            failed=reporter.failed,
+            returned=reporter.returned,
+            stuck=len(stuck),
         )
+        self._observers.emit(event)
 
     def _emit_start(self, version: str) -> None:
         options = self._options
         loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        self._observers.emit(
-            WorkerStarted(
-                worker_id=self.parts.identity.worker_id,
-                schema=self._database.schema,
-                tasks=tuple(sorted(self.parts.identity.registry)),
-                concurrency=options.concurrency,
-                poll_s=options.poll_s,
-                lease_s=options.lease_s,
-                grace_s=options.grace_s,
-                connections=3 + (self._listen_database is not None) + self._has_items,
-                pool_size=options.pool_size,
-                server=version,
-                loop=f"{loop}, Python {platform.python_version()}",
-            )
+        event = WorkerStarted(
+            worker_id=self.parts.identity.worker_id,
+            schema=self._database.schema,
+            tasks=tuple(sorted(self.parts.identity.registry)),
+            concurrency=options.concurrency,
+            poll_s=options.poll_s,
+            lease_s=options.lease_s,
+            grace_s=options.grace_s,
+            connections=3 + (self._listen_database is not None) + self._has_items,
+            pool_size=options.pool_size,
+            server=version,
+            loop=f"{loop}, Python {platform.python_version()}",
         )
+        self._observers.emit(event)
 
 
 async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:

@@ -24,8 +24,8 @@ def channel(schema: str) -> str:
 ALL = "all"  # the text of a notification after which each worker has to fetch, not only the one on call
 ECHO_S = 2.0  # how long a notification may take through a pooler
 
-# The message of asyncq._cancel_running: the worker's id, the job's id, the token of the claim.
-_CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) (-?[0-9]{1,19})", re.ASCII)
+# The message of asyncq._cancel_running: the worker's id, the job's id, the token of the claim. Any role can send it.
+_CANCELLATION = re.compile(r"([0-9]{1,10}) ([0-9]{1,19}) -?[0-9]{1,19}", re.ASCII)
 
 TO_ALL = "0 0 0"  # a message of the same channel, for all workers: send a beat now
 
@@ -33,17 +33,6 @@ TO_ALL = "0 0 0"  # a message of the same channel, for all workers: send a beat 
 def cancel_channel(schema: str) -> str:
     """Return the channel that reports running jobs that were cancelled."""
     return f"{schema}:cancel"
-
-
-def cron_channel(schema: str) -> str:
-    """Return the channel that reports changes of stored recurring items."""
-    return f"{schema}:cron"
-
-
-def cancellation(text: str) -> tuple[int, int, int] | None:
-    """Read a message of that channel, from any role: the worker's id, the job's id, the token; None if unreadable."""
-    found = _CANCELLATION.fullmatch(text)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 class OnCallStatus(msgspec.Struct, frozen=True):
@@ -71,10 +60,7 @@ class Listening:
         self._holds = self._speaks_for = 0
         self._free = asyncio.Lock()
         self.broken = asyncio.Event()
-        connection.add_termination_listener(self._broke)
-
-    def _broke(self, _: object) -> None:
-        self.broken.set()
+        connection.add_termination_listener(lambda _: self.broken.set())
 
     async def probe(self, worker_id: int, timeout_s: float) -> None:
         """Check that the server answers in time, or raise StoreUnavailable; take the lock of the worker's listener."""
@@ -125,26 +111,21 @@ class Listening:
 async def listening(
     database: Database,
     notified: Callable[[str], None],
-    cancelled: Callable[[int, int, int], None],
+    cancelled: Callable[[int, int], None],
     changed: Callable[[], None],
     look: Callable[[], None],
     handed: Callable[[str], None],
 ) -> AsyncGenerator[Listening]:
-    """Listen until the block ends.
+    """Listen until the block ends; the callbacks are called in the event loop.
 
     Args:
-        notified: Called in the event loop for each notification that jobs may be due. The text is `ALL`, or empty for
-            the on-call worker.
-        cancelled: Called in the event loop for each running job of any worker that was cancelled. The arguments are the
-            worker's id, the job's id and the token of the claim.
-        changed: Called in the event loop when stored recurring items have changed.
-        look: Called in the event loop when all workers have to send a beat now.
-        handed: Called in the event loop when the worker's slot was filled, with the message of the add.
+        notified: Jobs may be due. The text is `ALL`, or empty for the on-call worker.
+        cancelled: A running job of a worker was cancelled; with the worker's id and the job's id.
+        changed: Stored recurring items have changed.
+        look: All workers have to send a beat now.
+        handed: The worker's slot was filled; with the message of the add.
 
-    Raises:
-        StoreError: The connection cannot be opened.
-        UnsupportedServer: The server refuses LISTEN.
-        ConfigurationError: LISTEN succeeds, but no notification arrives, as behind some poolers.
+    Raises as `check_hearing`.
     """
 
     def on_jobs(_: object, __: object, ___: object, text: object) -> None:
@@ -153,8 +134,8 @@ async def listening(
     def on_cancellation(_: object, __: object, ___: object, text: object) -> None:
         if text == TO_ALL:
             look()
-        elif claim := cancellation(str(text)):
-            cancelled(*claim)
+        elif found := _CANCELLATION.fullmatch(str(text)):
+            cancelled(int(found[1]), int(found[2]))
 
     def on_cron(*_: object) -> None:
         changed()
@@ -169,7 +150,7 @@ async def listening(
                 await _check_session(database, connection)
                 await connection.add_listener(channel(database.schema), on_jobs)
                 await connection.add_listener(cancel_channel(database.schema), on_cancellation)
-                await connection.add_listener(cron_channel(database.schema), on_cron)
+                await connection.add_listener(f"{database.schema}:cron", on_cron)
                 await connection.add_listener(listening.secret_channel, on_handoff)
         yield listening
 

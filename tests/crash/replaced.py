@@ -478,7 +478,7 @@ def wrong(ask):
         "asyncq.engine.fetch.schedule.Schedule.pause_s",
         """def wrong(self, wanted):
     has_slot = wanted and self.may_fetch()
-    return max(self._look_at - _now(), 0.0) if has_slot else self._options.poll_s""",
+    return max(self._look_at - loop_time(), 0.0) if has_slot else self._options.poll_s""",
         ("tests/engine/settle/test_claim_next.py::test_an_end_that_cannot_be_written_blocks_its_slot_for_nobody",),
     ),
     Replaced(

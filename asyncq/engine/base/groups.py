@@ -1,9 +1,9 @@
-"""The task group of a worker, and the error inside of an exception group."""
+"""The task group of a worker, the report that a task has started, and the error inside of an exception group."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from asyncq.domain.errors import members_of
 
@@ -22,6 +22,14 @@ class WorkerTasks:
         if self._group is None:
             raise RuntimeError(f"{function} was started before the worker's task group was opened")
         self._group.start_soon(function, *args)
+
+
+def report_started(task_status: TaskStatus[None]) -> None:
+    """Report that a task has started; nothing if that was reported before."""
+    try:
+        task_status.started()
+    except RuntimeError:
+        return
 
 
 def innermost(error: BaseException) -> BaseException:

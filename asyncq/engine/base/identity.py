@@ -14,6 +14,7 @@ class Identity:
         tasks: Task id -> task, as registered under this worker id.
         unbatched: The ids of tasks whose jobs are never claimed in a batch, because their handlers complete them in
             transactions.
+        row_flags: The current worker id -> the flags that its row says are forbidden.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -23,7 +24,7 @@ class Identity:
         self.unbatched: list[int] = []
         self._ever: dict[int, Task[...]] = {}
         self._token = 0
-        self._flags: tuple[int, list[str] | None] = (0, None)
+        self.row_flags: dict[int, list[str] | None] = {}
 
     def learn(self, task_ids: Mapping[int, str]) -> None:
         """Replace the ids of the tasks; ids of claims that still run are kept."""
@@ -40,15 +41,6 @@ class Identity:
         """A number that no claim of this process had before."""
         self._token += 1
         return self._token
-
-    def note_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
-        """The row of this worker id says now that these flags are forbidden."""
-        self._flags = (worker_id, forbidden)
-
-    def flags_of(self, worker_id: int) -> list[str] | None:
-        """The flags that the row of this worker id says are forbidden."""
-        noted_for, forbidden = self._flags
-        return forbidden if noted_for == worker_id else None
 
     def task(self, task_id: Any) -> Task[...]:
         return self._ever[task_id]

@@ -4,6 +4,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from asyncq.engine.base.loop_time import loop_time
+
 TICK_S = 0.005
 
 
@@ -19,7 +21,7 @@ class Stopwatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
-        self._began_at = _now()
+        self._began_at = loop_time()
         self._tick_again()
         return self
 
@@ -27,19 +29,15 @@ class Stopwatch:
         assert self._timer is not None
         self._timer.cancel()
         self._count_late()
-        self.took_s = _now() - self._began_at - self._blocked_s
+        self.took_s = loop_time() - self._began_at - self._blocked_s
 
     def _tick(self) -> None:
         self._count_late()
         self._tick_again()
 
     def _tick_again(self) -> None:
-        self._due_at = _now() + TICK_S
+        self._due_at = loop_time() + TICK_S
         self._timer = asyncio.get_running_loop().call_at(self._due_at, self._tick)
 
     def _count_late(self) -> None:
-        self._blocked_s += max(0.0, _now() - self._due_at)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+        self._blocked_s += max(0.0, loop_time() - self._due_at)

@@ -26,7 +26,9 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.outcome import error_line, error_text
 from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.groups import report_started
 from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.user_code import Raised
 from asyncq.engine.cron.slot_adder import SlotAdder
@@ -93,13 +95,14 @@ class Cron:
                     except (AsyncqError, TimeoutError) as error:
                         failures += 1
                         wait_s = self._failed(error, failures)
-                        _started(task_status)
-                    await self._sleep(wait_s)
+                        report_started(task_status)
+                    with anyio.move_on_after(wait_s):
+                        await self._stir.wait()
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
             # The worker was stopped before the items were known.
-            _started(task_status)
+            report_started(task_status)
 
     async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
         """Read the clock, add the jobs of all slots up to now, and return the seconds until the next round."""
@@ -107,12 +110,12 @@ class Cron:
         with anyio.fail_after(CLOCK_DEADLINE_S):
             await self._declare()
             # Read before it: the answer may wait for as long as a handler blocks the loop.
-            asked_at = _now_s()
+            asked_at = loop_time()
             now, items = await look(self._line)
         anew: Collection[str] = ()
         if not self._has_begun:
             anew = await self._begin(now, items)
-            _started(task_status)
+            report_started(task_status)
         else:
             if self._last is not None and (by := jump(self._last, now)):
                 self._observers.emit(CronClockJumped(by_s=by.total_seconds()))
@@ -122,8 +125,8 @@ class Cron:
         added = await self._catch_up(now)
         await self._publish(now, {*anew, *added})
         await self._adder.rest()
-        wait_s = min(until_next_minute_s(now) - (_now_s() - asked_at), self._longest_s)
-        retry_s = self._timetable.next_retry_s(_now_s())
+        wait_s = min(until_next_minute_s(now) - (loop_time() - asked_at), self._longest_s)
+        retry_s = self._timetable.next_retry_s(loop_time())
         return wait_s if retry_s is None else min(wait_s, retry_s)
 
     def wake(self) -> None:
@@ -183,14 +186,13 @@ class Cron:
             await self._adder.publish(states)
             self._stored.unpublished.clear()
         except (AsyncqError, TimeoutError) as error:
-            self._observers.emit(
-                MaintenanceFailed(error=f"next runs of recurring items are not stored: {error_text(error)}")
-            )
+            said = f"next runs of recurring items are not stored: {error_text(error)}"
+            self._observers.emit(MaintenanceFailed(error=said))
 
     async def _catch_up(self, now: datetime) -> Collection[str]:
         """Add the jobs of slots up to now, window by window, and return their items. A failed item stays behind."""
         added: set[str] = set()
-        behind = self._timetable.behind(now, _now_s())
+        behind = self._timetable.behind(now, loop_time())
         while behind:
             until = next_window(behind, now)
             taken = [entry for entry in behind if entry.after < until]
@@ -216,7 +218,7 @@ class Cron:
             if error is None:
                 entry.done(until)
             else:
-                wait_s = entry.failed(_now_s())
+                wait_s = entry.failed(loop_time())
                 event = CronItemFailed(item=entry.item.identifier, error=error, retry_in_s=wait_s)
                 self._observers.emit(event, raised.get(event.item))
         return failed
@@ -227,10 +229,6 @@ class Cron:
         wait_s = backoff_s(failures, FIRST_RETRY_S, SLOWEST_RETRY_S)
         self._observers.emit(CronFailed(error=error_text(error), retry_in_s=wait_s, failures=failures))
         return wait_s
-
-    async def _sleep(self, wait_s: float) -> None:
-        with anyio.move_on_after(wait_s):
-            await self._stir.wait()
 
 
 def until_next_minute_s(now: datetime) -> float:
@@ -244,14 +242,3 @@ def jump(last: datetime, now: datetime) -> timedelta | None:
         return now - last
     late = now - (last.replace(second=0, microsecond=0) + MINUTE)
     return late if late >= MINUTE else None
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _started(task_status: TaskStatus[None]) -> None:
-    try:
-        task_status.started()
-    except RuntimeError:
-        return  # An earlier round has called it.

@@ -14,6 +14,7 @@ from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.flags import current_flags
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import HALF_GRACE_S, now_s
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import Patience, shielded
@@ -24,7 +25,7 @@ from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.schedule import Schedule, left_by
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
-from asyncq.store.claim import Place, fetch_jobs, next_due_s, plan, poll
+from asyncq.store.claim import Place, fetch_jobs, next_due_s, poll
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
@@ -71,10 +72,6 @@ class Fetcher:
         self._inbox.close()
         self._scope.cancel()
 
-    async def prepare(self) -> None:
-        """Let the server plan what is fetched with, before anybody waits for it."""
-        await plan(self._line)
-
     async def run(self, progress: Callable[[], None], give_up_s: float | None = None) -> None:
         """Fetch until stopped; `progress` is called after each fetch.
 
@@ -86,7 +83,7 @@ class Fetcher:
         await self._handoff.stop()
 
     async def _until_stopped(self, progress: Callable[[], None], give_up_s: float | None) -> None:
-        well_at = _now()
+        well_at = loop_time()
         outage = Outage("fetching", self._observers.emit)
         while not self._inbox.is_closed:
             self._inbox.return_stale()
@@ -99,14 +96,14 @@ class Fetcher:
                     await self._unconfirmed.give_back()  # With no free slot too: nobody else can.
                 if self._schedule.is_time(wanted) and not await self._sees_nothing():
                     await self.fetch(wanted)
-                well_at = _now()
+                well_at = loop_time()
                 outage.over()
                 self._patience.answered()
             except (AsyncqError, TimeoutError) as error:
                 failures = outage.failed()
                 if isinstance(error, TimeoutError):
                     self._patience.lost()
-                if give_up_s is not None and _now() - well_at > give_up_s:
+                if give_up_s is not None and loop_time() - well_at > give_up_s:
                     raise
                 await self._back_off(error, failures)
             progress()
@@ -118,9 +115,9 @@ class Fetcher:
         """
         forbidden = await current_flags(self._options.forbidden_flags)
         schedule, worker_id = self._schedule, self._identity.worker_id
-        is_woken, sent_at = schedule.begin(), _now()
+        is_woken, sent_at = schedule.begin(), loop_time()
         # Jobs whose flags were forbidden before may be runnable now.
-        scan = self.cursor.begin(sent_at, is_woken or forbidden != self._identity.flags_of(worker_id))
+        scan = self.cursor.begin(sent_at, is_woken or forbidden != self._identity.row_flags.get(worker_id))
         with Stopwatch() as answer:
             claims = await self._claim(worker_id, wanted, forbidden, scan.after)
         if not self._inbox.receive(worker_id, claims):
@@ -128,28 +125,30 @@ class Fetcher:
         if claims:
             self._inbox.buffer.low_water = len(claims) // 2
             if self._observers.wanted(JobsFetched):
-                self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=_now() - sent_at))
+                self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=loop_time() - sent_at))
         self.cursor.took(scan, claims, wanted)
         schedule.took(claims, scan.after)
         schedule.left = left_by(
-            len(claims) < wanted, scan.reach, may_begin_at_start=self.cursor.may_begin_at_start(_now())
+            len(claims) < wanted, scan.reach, may_begin_at_start=self.cursor.may_begin_at_start(loop_time())
         )
         if schedule.left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
             if schedule.left != "more" and not schedule.is_woken:
                 await self._set_alarm(scan)
-        self.cursor.ended(scan, _now(), answer.took_s + alarm.took_s)
+        self.cursor.ended(scan, loop_time(), answer.took_s + alarm.took_s)
         return len(claims)
 
     async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
         token, tasks, unbatched = self._identity.next_token(), self._identity.tasks, self._identity.unbatched
         self._inbox.expect(token, wanted)
-        claims: list[Claim] = []
         try:
             async with shielded(self._line, self._patience.deadline_s):
                 sent_at = now_s()
-                await self._set_forbidden_flags(worker_id, forbidden)
+                if forbidden != self._identity.row_flags.get(worker_id):
+                    # `explain` reads them in the worker's row.
+                    await set_forbidden_flags(self._line, worker_id, forbidden)
+                self._identity.row_flags = {worker_id: forbidden}
                 claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, unbatched)
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
@@ -170,18 +169,11 @@ class Fetcher:
         self._inbox.give_back(claims, "their fetch was answered late", worker_id)
         return []
 
-    async def _set_forbidden_flags(self, worker_id: int, forbidden: list[str] | None) -> None:
-        """Note in the worker's row what this fetch forbids, if that has changed: `explain` reads it."""
-        if forbidden != self._identity.flags_of(worker_id):
-            await set_forbidden_flags(self._line, worker_id, forbidden)
-        self._identity.note_flags(worker_id, forbidden)
-
     async def _set_alarm(self, scan: Scan) -> None:
         """Know when to look again: at the next due time, from the start as soon as may be, or at the poll."""
         self._schedule.wake_in(self._options.poll_s)
         if self._schedule.left == "unseen":
-            self._schedule.wake_in(self.cursor.due_at - _now())
-        due_s: float | None = None
+            self._schedule.wake_in(self.cursor.due_at - loop_time())
         async with shielded(self._line, self._patience.deadline_s):
             due_s = await next_due_s(self._line, scan.sent_at, scan.after)
         if due_s is not None:
@@ -202,7 +194,7 @@ class Fetcher:
         may_do_instead = schedule.left == "nothing" and self.cursor.is_cheap
         if schedule.is_woken or not (may_do_instead or handoff.token):
             return False
-        due_s, is_taken, token = None, False, handoff.token
+        token = handoff.token
         # Before the answer: a job that is reported while it is on its way may be due sooner.
         schedule.poll_later()
         async with shielded(self._line, self._patience.deadline_s):
@@ -238,7 +230,3 @@ class Fetcher:
         self._on_call.no_room()
         self._schedule.wake()
         await anyio.sleep(wait_s)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

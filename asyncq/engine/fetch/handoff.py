@@ -15,6 +15,7 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import MaintenanceFailed
 from asyncq.domain.outcome import error_text
 from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.fetch.inbox import Inbox
@@ -81,11 +82,9 @@ class Handoff:
             self._is_closed = True
         if not self._schedule.has_nothing_to_do:
             # A busy worker does not ask whether its slot was filled.
-            if self.token and (_now() - self._opened_at > BUSY_S or not self._schedule.may_fetch()):
+            if self.token and (loop_time() - self._opened_at > BUSY_S or not self._schedule.may_fetch()):
                 self._soon(self._reopen)
-        elif (
-            not self.token and not self._has_stopped and self._connection is not None and _now() >= self._withheld_until
-        ):
+        elif not self.token and self._connection is not None and loop_time() >= self._withheld_until:
             self._soon(self._open)
 
     def heard(self, text: str) -> None:
@@ -110,17 +109,16 @@ class Handoff:
         If cancelled, the statement is waited for.
         """
         self._has_stopped = True
-        until = _now() + STOP_S
+        until = loop_time() + STOP_S
         while not self._is_closed:
             try:
                 await self._close()
             except (AsyncqError, TimeoutError) as error:
-                if _now() < until:
+                if loop_time() < until:
                     await anyio.sleep(AGAIN_S)
                     continue
-                self._observers.emit(
-                    MaintenanceFailed(error=f"the hand-off slot could not be closed: {error_text(error)}")
-                )
+                said = f"the hand-off slot could not be closed: {error_text(error)}"
+                self._observers.emit(MaintenanceFailed(error=said))
                 self._give_up()
                 return
 
@@ -142,7 +140,7 @@ class Handoff:
             return
         self.token, self._worker_id, self._is_closed = self._identity.next_token(), worker_id, False
         self._inbox.expect(self.token, 0)
-        self._opened_at, self._is_unsure = _now(), False
+        self._opened_at, self._is_unsure = loop_time(), False
         is_open: bool | None = False
         try:
             with anyio.CancelScope(shield=True):
@@ -154,7 +152,7 @@ class Handoff:
             self._is_unsure = is_unknown(error)
             connection.drop()  # The slot may be open on it.
         if is_open is None:
-            self._withheld_until = _now() + WITHHELD_S
+            self._withheld_until = loop_time() + WITHHELD_S
         if not is_open or connection is not self._connection:
             await self._close_until_done()
 
@@ -200,7 +198,3 @@ class Handoff:
     def _forget(self) -> None:
         self._inbox.answered(self.token)
         self.token = 0
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

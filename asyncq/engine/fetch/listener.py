@@ -12,6 +12,7 @@ from anyio.abc import TaskStatus
 from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable, UnsupportedServer
 from asyncq.domain.events import ListenConnected, ListenLost, PollingOnly
 from asyncq.engine.base.backoff import backoff_s
+from asyncq.engine.base.groups import report_started
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch.handoff import Handoff
@@ -34,7 +35,7 @@ async def listen(
     on_call: OnCall,
     handoff: Handoff,
     heard: Callable[[str], None],
-    cancelled: Callable[[int, int, int], None],
+    cancelled: Callable[[int, int], None],
     look: Callable[[], None],
     changed: Callable[[], None],
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
@@ -60,29 +61,22 @@ async def listen(
                 on_call.connected(connection)
                 look()
                 changed()
-                _started(task_status)
+                report_started(task_status)
                 await _until_lost(connection, identity)
         except AsyncqError as error:
             handoff.lost()
             on_call.lost()
             if isinstance(error, UnsupportedServer):
                 observers.emit(PollingOnly(reason=str(error)))
-                _started(task_status)
+                report_started(task_status)
                 return
             wait_s = backoff_s(attempt + 1, FIRST_RETRY_S, SLOWEST_RETRY_S)
             if isinstance(error, ConfigurationError):
                 wait_s = HOPELESS_S
             failures += 1
             observers.emit(ListenLost(error=str(error), retry_in_s=wait_s, failures=failures))
-            _started(task_status)
+            report_started(task_status)
             await anyio.sleep(wait_s)
-
-
-def _started(task_status: TaskStatus[None]) -> None:
-    try:
-        task_status.started()
-    except RuntimeError:
-        return  # It was called before: this is a reconnect.
 
 
 async def _until_lost(connection: Listening, identity: Identity) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 import anyio
 
 from asyncq.domain.errors import AsyncqError
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.store.listen import ALL, Listening, OnCallStatus
 
 DEADLINE_S = 5.0
@@ -23,7 +24,10 @@ ASK_AGAIN_S = 30.0
 
 
 class OnCall:
-    """The on-call state of one worker."""
+    """The on-call state of one worker.
+
+    `is_mixed` if workers are known to differ in tasks or flags: a job that this one skips may be for another.
+    """
 
     def __init__(
         self, wake: Callable[[], object], wake_in: Callable[[float], object], start_soon: Callable[..., object]
@@ -38,7 +42,7 @@ class OnCall:
 
     def _forget(self) -> None:
         self._is_mine = self._is_in_charge = self._is_covered = self._is_notified = False
-        self._is_mixed: bool | None = None  # not known
+        self.is_mixed = False
         self._ask_at = 0.0
         self._retry_s = FIRST_RETRY_S
         self._times_all = 0
@@ -58,9 +62,9 @@ class OnCall:
         if text == ALL:
             self._is_covered, self._ask_at = False, 0.0
             self._times_all += 1
-        elif self._is_covered and not self._is_mine and not self._is_mixed:
+        elif self._is_covered and not self._is_mine and not self.is_mixed:
             return  # Another worker is on call.
-        elif self._is_notified and self._is_mine and not self._is_mixed:
+        elif self._is_notified and self._is_mine and not self.is_mixed:
             # Adds come faster than this worker sleeps: until it sleeps, they need not notify it. It stays in charge.
             self._leave(notify_all=False)
         self._is_notified = True
@@ -71,7 +75,7 @@ class OnCall:
 
         False if it has to fetch once more instead of sleeping. If cancelled, the answer is waited for.
         """
-        connection, now = self._connection, _now()
+        connection, now = self._connection, loop_time()
         self._is_notified = False
         if connection is None or (self._is_covered and now < self._ask_at):
             return True
@@ -95,10 +99,10 @@ class OnCall:
         return False
 
     def _learn(self, found: OnCallStatus, now: float, *, is_covered: bool) -> None:
-        if found.is_mixed and not self._is_mixed:
+        if found.is_mixed and not self.is_mixed:
             self._send(was_mine=False, notify_all=True)  # Each of the others has to fetch by itself.
         self._is_mine = self._is_in_charge = found.is_mine
-        self._is_mixed = found.is_mixed
+        self.is_mixed = found.is_mixed
         self._is_covered = is_covered
         if is_covered:
             self._retry_s = FIRST_RETRY_S
@@ -108,18 +112,13 @@ class OnCall:
             self._retry_s = min(2 * self._retry_s, SLOWEST_RETRY_S)
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether workers are known to differ in tasks or flags: a job that this one skips may be for another."""
-        return bool(self._is_mixed)
-
-    @property
     def is_in_charge(self) -> bool:
         """Whether the other workers rely on this one, and have to be notified when it leaves."""
         return self._is_in_charge
 
     def no_room(self) -> None:
         """All slots are taken: another worker has to be on call."""
-        if not self._is_mixed:
+        if not self.is_mixed:
             self._hand_over()
 
     async def stop(self) -> None:
@@ -158,7 +157,3 @@ class OnCall:
         finally:
             self._sending -= 1
             self._sent.set()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -3,14 +3,12 @@
 The fetcher records the result of each fetch here. Other parts report that jobs may have become due.
 """
 
-from __future__ import annotations
-
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from asyncq.domain.job import Claim
 from asyncq.domain.options import WorkerOptions
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.pace import Pace
 from asyncq.engine.fetch.cursor import Reach
 from asyncq.engine.fetch.inbox import Inbox
@@ -75,7 +73,7 @@ class Schedule:
 
     def wake_in(self, delay_s: float) -> None:
         """Something becomes due after a delay: look for it then."""
-        self._look_at = min(self._look_at, _now() + delay_s)
+        self._look_at = min(self._look_at, loop_time() + delay_s)
         self._inbox.changed.set()
 
     def followed(self) -> None:
@@ -89,7 +87,7 @@ class Schedule:
         It asks only for jobs that have become due since the last fetch, if that has left nothing. If none has, there
         is room for a while again, at a tenth of the price of a fetch, and without freeing the queues.
         """
-        now = _now()
+        now = loop_time()
         if now - self._looked_at <= TURN_S or not self._may_go_on:
             return
         due_s = await next_due_s(line, self._looked_at, self._after)
@@ -107,18 +105,18 @@ class Schedule:
         self._look_at = float("inf")
         self.left = "more"
         self.follows = False
-        self._sent_at = self._looked_at = _now()
+        self._sent_at = self._looked_at = loop_time()
         return was_woken
 
     def took(self, claims: Sequence[Claim], after: Place) -> None:
         """The fetch has brought these claims; it began at this place."""
         self._after = after
-        self._took_s = _now() - self._sent_at
+        self._took_s = loop_time() - self._sent_at
         self._most = MOST_OF_QUEUES if any(claim.queue is not None for claim in claims) else MOST
 
     def poll_later(self) -> None:
         """Nothing that was known to become due is left: look after the poll interval."""
-        self._look_at = _now() + self._options.poll_s
+        self._look_at = loop_time() + self._options.poll_s
 
     # What follows from that
 
@@ -146,26 +144,26 @@ class Schedule:
         """Whether to fetch now, if so many are wanted."""
         if not wanted or not self.may_fetch():
             return False
-        return self.is_woken or self.left == "more" or _now() >= self._look_at
+        return self.is_woken or self.left == "more" or loop_time() >= self._look_at
 
     def pause_s(self, wanted: int) -> float:
         """How long to sleep if nothing happens: with a free slot, until it is time to look again."""
         has_slot = wanted and self.may_fetch()
-        pause_s = max(self._look_at - _now(), 0.0) if has_slot else self._options.poll_s
+        pause_s = max(self._look_at - loop_time(), 0.0) if has_slot else self._options.poll_s
         # If the end of a job that others may follow cannot be written, its slot is free then.
         return min(pause_s, LONGEST_TURN_S) if self._following else pause_s
 
     @property
     def room(self) -> int:
         """How many claims `ClaimNext` may ask for: none if the last fetch or peek was a while ago."""
-        if self._inbox.is_closed or self.is_woken or not self.may_fetch() or _now() - self._looked_at > TURN_S:
+        if self._inbox.is_closed or self.is_woken or not self.may_fetch() or loop_time() - self._looked_at > TURN_S:
             return 0
         return self._wanted(self._inbox.coming)
 
     @property
     def _may_go_on(self) -> bool:
         """Whether no other job is known to wait for the slots of queues: a recent fetch has left nothing."""
-        return self.is_idle and _now() - self._sent_at <= LONGEST_TURN_S
+        return self.is_idle and loop_time() - self._sent_at <= LONGEST_TURN_S
 
     @property
     def _following(self) -> int:
@@ -175,7 +173,7 @@ class Schedule:
 
     def _wanted(self, coming: int) -> int:
         """How many to fetch now, if so many claims may come without that."""
-        buffer, pace = self._inbox.buffer, self._pace.look(_now(), self._finished())
+        buffer, pace = self._inbox.buffer, self._pace.look(loop_time(), self._finished())
         return wanted_now(buffer.waiting, len(buffer) + coming, pace, self._most, self._took_s)
 
 
@@ -208,7 +206,3 @@ def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: fl
     if not waiting and missing * 2 < ahead:
         return 0
     return max(0, min(missing, batch))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -3,9 +3,8 @@
 The worker does not know the jobs of these claims, and while it is alive no rescue returns them.
 """
 
-import asyncio
-
 from asyncq.domain.events import JobsReturned
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
@@ -30,16 +29,16 @@ class UnconfirmedFetches:
 
     def note(self, worker_id: int, token: int) -> None:
         """Note a fetch that may have been committed."""
-        self._look_at = asyncio.get_running_loop().time()
+        self._look_at = loop_time()
         self._noted[worker_id, token] = None
 
     @property
     def is_time(self) -> bool:
-        return bool(self._noted) and asyncio.get_running_loop().time() >= self._look_at
+        return bool(self._noted) and loop_time() >= self._look_at
 
     async def give_back(self) -> None:
         """Return the lost claims; after an error they stay noted. If cancelled, it still waits for the statement."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         asked = list(self._noted)
         held: set[tuple[int, int]] = set()
         for worker_id in {worker_id for worker_id, _ in asked}:

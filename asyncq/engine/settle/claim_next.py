@@ -56,7 +56,7 @@ class ClaimNext:
         self._inbox.expect(token, room)
         try:
             written, claims = await claim_next(
-                self._line, worker_id, ended, room, token, self._identity.tasks, self._identity.flags_of(worker_id)
+                self._line, worker_id, ended, room, token, self._identity.tasks, self._identity.row_flags.get(worker_id)
             )
             answered = True
         except AsyncqError as error:

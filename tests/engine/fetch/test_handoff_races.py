@@ -201,16 +201,16 @@ async def test_claims_that_are_lost_while_a_busy_worker_leaves_its_turn_on_call_
 ) -> None:
     """It must fetch once more for that, and not fall asleep."""
     release, met = asyncio.Event(), list[Fetcher]()
-    real_prepare, real_give_back, given_back = Fetcher.prepare, UnconfirmedFetches.give_back, asyncio.Event()
+    real_run, real_give_back, given_back = Fetcher.run, UnconfirmedFetches.give_back, asyncio.Event()
     armed = False
 
     @task
     async def wait() -> None:
         await release.wait()
 
-    async def prepare(fetcher: Fetcher) -> None:
+    async def run(fetcher: Fetcher, *args: Any) -> None:
         met.append(fetcher)
-        await real_prepare(fetcher)
+        await real_run(fetcher, *args)
 
     async def give_back(lost: UnconfirmedFetches) -> None:
         await real_give_back(lost)
@@ -228,7 +228,7 @@ async def test_claims_that_are_lost_while_a_busy_worker_leaves_its_turn_on_call_
             return True
         return False
 
-    monkeypatch.setattr(Fetcher, "prepare", prepare)
+    monkeypatch.setattr(Fetcher, "run", run)
     monkeypatch.setattr(UnconfirmedFetches, "give_back", give_back)
     monkeypatch.setattr(OnCall, "is_in_charge", property(is_in_charge))
     async with make_worker(wait, concurrency=1).start():

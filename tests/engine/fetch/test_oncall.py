@@ -168,14 +168,14 @@ async def test_a_worker_that_is_full_for_a_moment_hands_over_unless_jobs_of_queu
     make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it were notified of each add, it would fetch a few jobs at a time while others idle."""
-    met, handed_over, real = list[Fetcher](), asyncio.Event(), Fetcher.prepare
+    met, handed_over, real = list[Fetcher](), asyncio.Event(), Fetcher.run
     answers: list[int] = []
 
-    async def prepare(own: Fetcher) -> None:
+    async def run(own: Fetcher, *args: Any) -> None:
         met.append(own)
-        await real(own)
+        await real(own, *args)
 
-    monkeypatch.setattr(Fetcher, "prepare", prepare)
+    monkeypatch.setattr(Fetcher, "run", run)
     monkeypatch.setattr(OnCall, "no_room", lambda _: handed_over.set())
     monkeypatch.setattr(OnCall, "is_in_charge", True)
     monkeypatch.setattr(schedule, "wanted_now", lambda *_: answers.pop() if answers else 1)
@@ -389,7 +389,7 @@ async def test_a_worker_fetches_once_more_after_it_went_on_call() -> None:
 
 async def test_while_silent_adds_are_open_a_worker_fetches_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their end is not notified. The clock is frozen, so that a busy machine does not matter."""
-    monkeypatch.setattr(oncall, "_now", lambda: 0.0)
+    monkeypatch.setattr(oncall, "loop_time", lambda: 0.0)
     stand = Stand(UNQUIET)
     await rest(stand)
 
