@@ -127,8 +127,7 @@ async def next_due_s(line: ReconnectingConnection, since: float, after: Place = 
         elapsed_s = asked_at - since
         rows = await line.fetch("next_due", 2 * elapsed_s, None, after.priority, after.run_at, after.id, None, None)
         if now() - asked_at <= elapsed_s:
-            delay_s: float | None = rows[0]["delay_s"]
-            return delay_s
+            return rows[0]["delay_s"]
 
 
 async def poll(line: ReconnectingConnection, worker_id: int, slot_token: int) -> tuple[float | None, bool]:

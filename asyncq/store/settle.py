@@ -6,7 +6,6 @@ it. It takes at most one end of each job.
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import Any
 
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Ending, Settlement
@@ -38,16 +37,9 @@ async def claim_next(
     The worker never used the token before. Returns the ids of the written jobs, and the new claims in the order in
     which they run. After a lost answer, see `return_lost`.
     """
-    rows = await line.fetch(
-        "claim_next",
-        worker_id,
-        *map(array_text, _claims(sorted(ended, key=_id))),
-        limit,
-        token,
-        array_text(task_ids),
-        forbidden_flags,
-        None,
-    )
+    ids, tokens = map(array_text, _claims(sorted(ended, key=_id)))
+    arguments = (worker_id, ids, tokens, limit, token, array_text(task_ids), forbidden_flags, None)
+    rows = await line.fetch("claim_next", *arguments)
     written = {row["settled"] for row in rows if row["settled"] is not None}
     claims = [read_claim(*list(row)[1:]) for row in rows if row["settled"] is None]
     return written, in_order(claims)
@@ -76,17 +68,13 @@ async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Coll
 
     Returns the ids of the returned jobs; those that were cancelled in the meantime have ended.
     """
-    return set(await _ids(line, "return_lost", worker_id, sorted(tokens)))
+    return {row["id"] for row in await line.fetch("return_lost", worker_id, sorted(tokens))}
 
 
 async def still_claimed(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
     """Return the tokens with a claim that `return_lost` skipped, because another transaction locked it."""
-    return set(await _ids(line, "still_claimed", worker_id, sorted(tokens)))
+    return {row["lock_token"] for row in await line.fetch("still_claimed", worker_id, sorted(tokens))}
 
 
 def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[int]]:
     return [item.id for item in settlements], [item.token for item in settlements]
-
-
-async def _ids(line: ReconnectingConnection, name: str, *args: Any) -> list[int]:
-    return [row[0] for row in await line.fetch(name, *args)]

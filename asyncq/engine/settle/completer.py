@@ -17,16 +17,7 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import SettleFailed
-from asyncq.domain.outcome import (
-    Completed,
-    Ending,
-    Outcome,
-    Settlement,
-    completion,
-    error_text,
-    overruled,
-    settle,
-)
+from asyncq.domain.outcome import Completed, Ending, Outcome, Settlement, completion, error_text, overruled, settle
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
@@ -121,9 +112,11 @@ class Completer:
             outbox.retry_held_back()
             if outbox.well or outbox.pending:
                 if self._has_time():
-                    await self._gather()
+                    # The end of a queue's job, or a failure, ends the wait for more ends.
+                    with anyio.move_on_after(GATHER_S):
+                        await outbox.changed.wait()
                 await self._write_batch()
-                outbox.emptied()
+                outbox.emptied.set()
                 progress()
             else:
                 await self._rest()
@@ -134,11 +127,6 @@ class Completer:
         if pace < MANY or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:
             return False
         return all(run.claim.queue is None for run in self._outbox.well.values())
-
-    async def _gather(self) -> None:
-        """Wait for more ends; the end of a queue's job, or a failure, ends the wait."""
-        with anyio.move_on_after(GATHER_S):
-            await self._outbox.changed.wait()
 
     async def _rest(self) -> None:
         """Wait for an end to write; an idle worker closes its connection."""

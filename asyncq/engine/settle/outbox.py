@@ -50,6 +50,7 @@ class Outbox:
         writing: The batch of other ends.
         ended_well: The number of completed runs so far.
         changed: Set when the completer may have work.
+        emptied: Set after a batch, for job loops that wait in `room`.
     """
 
     def __init__(self, reporter: Reporter, observers: Observers) -> None:
@@ -63,7 +64,7 @@ class Outbox:
         self._later_at = 0.0
         self.ended_well = 0
         self.changed = asyncio.Event()
-        self._emptied = asyncio.Event()
+        self.emptied = asyncio.Event()
 
     # For the job loops, and for code that gives claims back
 
@@ -75,8 +76,8 @@ class Outbox:
     async def room(self) -> None:
         """Wait until writing has caught up."""
         while self.is_full:
-            self._emptied.clear()
-            await self._emptied.wait()
+            self.emptied.clear()
+            await self.emptied.wait()
 
     def put_well(self, run: Run) -> None:
         job_id = run.claim.id
@@ -132,19 +133,14 @@ class Outbox:
         self.writing_well, self.well = _first(self.well)
         self.writing, self.pending = _first(self.pending)
 
-    def emptied(self) -> None:
-        """Wake job loops that wait in `room`, after a batch."""
-        self._emptied.set()
-
     def put_off(self, held: Collection[Ended], *, uncertain: bool) -> None:
         """Keep ends for later: other transactions lock their rows, perhaps an earlier try of this worker."""
         if held and not self._held_back:  # Later ends do not postpone the retry.
             self._later_at = time.perf_counter() + LATER_S
         for ended in held:
             del self.writing[ended.settlement.id]
-            self._held_back[ended.settlement.id] = msgspec.structs.replace(
-                ended, uncertain=uncertain or ended.uncertain
-            )
+            later = msgspec.structs.replace(ended, uncertain=uncertain or ended.uncertain)
+            self._held_back[ended.settlement.id] = later
 
     @property
     def retry_in_s(self) -> float | None:
