@@ -25,16 +25,6 @@ class Lease:
             pause of the process ends it, until a later beat is answered.
     """
 
-    __slots__ = (
-        "_proven_at",
-        "_server_ahead_s",
-        "_stopped_until",
-        "_ticked_at",
-        "ends_at",
-        "is_fresh_until",
-        "length_s",
-    )
-
     def __init__(self, length_s: float) -> None:
         self.length_s = length_s
         self._proven_at = self._ticked_at = self._stopped_until = now_s()

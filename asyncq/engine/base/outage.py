@@ -9,8 +9,6 @@ from asyncq.domain.events import Event, PartRecovered
 class Outage:
     """The current outage of one part, if there is one; the event at its end names the part."""
 
-    __slots__ = ("_emit", "_failures", "_part", "_since")
-
     def __init__(self, part: str, emit: Callable[[Event], object]) -> None:
         self._part = part
         self._emit = emit

@@ -25,12 +25,10 @@ class SlotAdder:
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
         """Register the items of the worker's own crontab; returns the records of these and of stored ones."""
-        known: dict[str, Known] = {}
         if not own and not stored:
-            return known
+            return {}
         async with shielded(self._line, DEADLINE_S):
-            known |= await store.register(self._line, own, stored)
-        return known
+            return await store.register(self._line, own, stored)
 
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
         """Add the jobs of slots, in their order, a chunk in each transaction; after an error earlier chunks are added.
@@ -44,11 +42,10 @@ class SlotAdder:
         while slots:
             chunk = store.first_slots(slots, CHUNK)
             slots = slots[len(chunk) :]
-            added: Sequence[AddedSlot] = ()
-            failed: dict[str, str] = {}
             async with shielded(self._line, DEADLINE_S):
                 added, failed = await store.add_slots(self._line, chunk)
-            self._report(added)
+            self._report(CronBackfilled, [one for one in added if one.slot.backfilled])
+            self._report(CronAdded, [one for one in added if not one.slot.backfilled])
             items.update(one.slot.item.identifier for one in added)
             refused |= failed
             slots = [slot for slot in slots if slot.item.identifier not in failed]
@@ -65,18 +62,9 @@ class SlotAdder:
     async def close(self) -> None:
         await self._line.close()
 
-    def _report(self, added: Sequence[AddedSlot]) -> None:
-        if missed := [one for one in added if one.slot.backfilled]:
-            self._observers.emit(CronBackfilled(items=_items(missed), job_ids=_job_ids(missed)))
-        if due := [one for one in added if not one.slot.backfilled]:
-            self._observers.emit(CronAdded(items=_items(due), job_ids=_job_ids(due)))
-
-
-def _items(added: Sequence[AddedSlot]) -> tuple[str, ...]:
-    """Their identifiers, each once."""
-    return tuple(dict.fromkeys(one.slot.item.identifier for one in added))
-
-
-def _job_ids(added: Sequence[AddedSlot]) -> tuple[int, ...]:
-    """The ids of added and changed jobs; under a unique policy a slot may have been dropped."""
-    return tuple(one.added.id for one in added if one.added.outcome in ("added", "updated"))
+    def _report(self, kind: type[CronAdded | CronBackfilled], added: Sequence[AddedSlot]) -> None:
+        if added:
+            items = dict.fromkeys(one.slot.item.identifier for one in added)
+            # Under a unique policy a slot may have been dropped.
+            job_ids = [one.added.id for one in added if one.added.outcome in ("added", "updated")]
+            self._observers.emit(kind(items=tuple(items), job_ids=tuple(job_ids)))

@@ -45,8 +45,7 @@ class Entry:
                 return [*found]
             return [msgspec.structs.replace(slot, revision=self.revision) for slot in found]
 
-        found: list[Slot] | user_code.Raised = await user_code.call(find)
-        return found
+        return await user_code.call(find)
 
     async def state(self, now: datetime) -> Told:
         """Its state to publish: the next run, and, if it is stored, its job with the defaults of its task."""

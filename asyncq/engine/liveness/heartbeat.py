@@ -21,7 +21,7 @@ from asyncq.store.workers import Cancelled
 
 
 class Heartbeat:
-    """The heartbeat of one worker, as the worker's event loop uses it; `HeartbeatThread` is the thread's part."""
+    """The heartbeat of one worker, as the worker's event loop uses it; most methods call one of `HeartbeatThread`."""
 
     def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
         self._database = database

@@ -113,7 +113,7 @@ class HeartbeatThread:
         self._away: asyncio.AbstractEventLoop | None = None  # the thread's own, once it runs
         self._stirred = asyncio.Event()
         self._worker_id = 0
-        self._lease_state = LeaseState(lease, self._doubted, self._gave_up)
+        self._lease_state = LeaseState(lease, lambda: self._call_home(callbacks.fallback), self._gave_up)
         self._lines = HeartbeatLines(database, self._lease_state, self.hurry)
         self._outage = Outage("the heartbeat", lambda event: self._call_home(callbacks.emit, event))
         self._beat_at = self._look_at = 0.0
@@ -177,9 +177,8 @@ class HeartbeatThread:
                 except TimeoutError:
                     continue
         except Exception as error:  # noqa: BLE001 - a worker without a heartbeat must not continue
-            self._call_home(
-                self._callbacks.gave_up, self._worker_id, f"its heartbeat failed: {type(error).__name__}: {error}"
-            )
+            said = f"its heartbeat failed: {type(error).__name__}: {error}"
+            self._call_home(self._callbacks.gave_up, self._worker_id, said)
             self._call_home(self._callbacks.fail, error)
         finally:
             await self._end()
@@ -291,16 +290,11 @@ class HeartbeatThread:
 
     def _emit_failure(self, error: Exception, worker_id: int, failures: int = 1) -> None:
         """A sign of life was not written: say why."""
-        self._call_home(
-            self._callbacks.emit,
-            HeartbeatFailed(
-                worker_id=worker_id,
-                error=error_text(error),
-                silent_s=self._lease.silent_s,
-                lease_s=self._lease.length_s,
-                failures=failures,
-            ),
+        silent_s, lease_s = self._lease.silent_s, self._lease.length_s
+        event = HeartbeatFailed(
+            worker_id=worker_id, error=error_text(error), silent_s=silent_s, lease_s=lease_s, failures=failures
         )
+        self._call_home(self._callbacks.emit, event)
 
     def _heard(
         self, worker_id: int, cancelled: Cancelled, sent_at: float, *, holds: bool, names: Collection[str] = ()
@@ -357,9 +351,6 @@ class HeartbeatThread:
             await self._missed(error, sent_at)
         except AsyncqError:
             self._beat_at = 0.0  # As in a look.
-
-    def _doubted(self) -> None:
-        self._call_home(self._callbacks.fallback)
 
     def _gave_up(self, reason: str) -> None:
         self._call_home(self._callbacks.gave_up, self._worker_id, reason)

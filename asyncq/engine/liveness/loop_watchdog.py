@@ -5,8 +5,6 @@ thread, and finds the handler in it. The thread logs that immediately, since the
 run in the loop, so they are called when it answers. The thread goes on with beats: a blocked loop is no dead worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
@@ -121,15 +119,14 @@ class LoopWatchdog:
             question.is_answered = True
         if (block := question.block) is not None:
             run = block.run
-            self._emit(
-                LoopBlocked(
-                    worker_id=self._identity.worker_id,
-                    blocked_s=time.monotonic() - question.asked_at,
-                    job_id=None if run is None else run.claim.id,
-                    task=None if run is None else run.task.name,
-                    stack=block.stack,
-                )
+            event = LoopBlocked(
+                worker_id=self._identity.worker_id,
+                blocked_s=time.monotonic() - question.asked_at,
+                job_id=None if run is None else run.claim.id,
+                task=None if run is None else run.task.name,
+                stack=block.stack,
             )
+            self._emit(event)
 
     def _blocked(self, question: _Question, now: float) -> None:
         with question.lock:
@@ -139,7 +136,8 @@ class LoopWatchdog:
             if task is None and stacks.is_in_loop(self._thread_id):
                 return  # It is about to answer: a busy machine has not let it.
             run = self.run_of(task)
-            if run is None and any(other.run_of(task) is not None for other in self._others()):
+            others = [other for other in list(_all) if other is not self and other._home is self._home]
+            if run is None and any(other.run_of(task) is not None for other in others):
                 return  # A handler of another worker in this loop, which reports it itself.
             question.block = _Block(run, stack)
         silent_s = now - question.asked_at
@@ -171,9 +169,6 @@ class LoopWatchdog:
                 return run
         found = self._child_tasks.job_of(task)
         return found if isinstance(found, Run) else None
-
-    def _others(self) -> list[LoopWatchdog]:
-        return [other for other in list(_all) if other is not self and other._home is self._home]
 
 
 # Without a lock, which a forked child could find locked for ever: each use is one step of the interpreter.

@@ -105,16 +105,11 @@ class Membership:
         """End the runs, because others may rescue their jobs soon. Until then the claims are this worker's."""
         if not worker_id or worker_id != self._identity.worker_id:
             return
-        running = len(self._executor.running)
-        self._observers.emit(
-            LeaseInDoubt(
-                worker_id=worker_id,
-                running=running,
-                reason=reason,
-                silent_s=self._lease.silent_s,
-                lease_s=self._lease.length_s,
-            )
+        running, lease = len(self._executor.running), self._lease
+        event = LeaseInDoubt(
+            worker_id=worker_id, running=running, reason=reason, silent_s=lease.silent_s, lease_s=lease.length_s
         )
+        self._observers.emit(event)
         self._let_go("the worker could not prove that it lives")
 
     def regained(self) -> None:

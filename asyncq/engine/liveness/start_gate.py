@@ -7,7 +7,7 @@ the last attempt of a job, which must not run twice; and a job whose last worker
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
 
 from asyncq.domain.job import Claim
@@ -78,9 +78,7 @@ class StartGate:
         found = {job: name for job in jobs if (name := _name(*job)) in self._asked}
         # They may have been named already, and not have gone on yet.
         self._cancelled.update(found.values())
-        for name in found.values():
-            if not self._asked[name].done():
-                self._asked[name].set_result(False)
+        self._answer(found.values(), may_start=False)
         return set(found)
 
     def started(self) -> list[str]:
@@ -99,15 +97,16 @@ class StartGate:
 
     def named(self, names: Collection[str]) -> None:
         """A beat was written that named these claims."""
-        for name in names:
-            if (asked := self._asked.get(name)) is not None and not asked.done():
-                asked.set_result(True)
+        self._answer(names, may_start=True)
 
     def refuse(self) -> None:
         """Those that wait may not start: others may have taken over."""
-        for asked in self._asked.values():
-            if not asked.done():
-                asked.set_result(False)
+        self._answer(self._asked, may_start=False)
+
+    def _answer(self, names: Iterable[str], *, may_start: bool) -> None:
+        for name in names:
+            if (asked := self._asked.get(name)) is not None and not asked.done():
+                asked.set_result(may_start)
 
     def close(self) -> None:
         """Nothing starts any more but what is plain."""

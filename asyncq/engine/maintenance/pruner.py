@@ -39,7 +39,6 @@ class Pruner:
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})
-        pruned: dict[str, int] = {}
         more = True
         try:
             while True:
@@ -48,26 +47,24 @@ class Pruner:
                         pruned = await prune(self._line, self._discarded_retention_s, BATCH)
                     total.update(pruned)
                     more = BATCH in pruned.values()
-                after = self._next_gate(loop.time())
-                if after is not None:
-                    total["key_locks"] += await self._step(after, loop.time())
+                total["key_locks"] += await self._walk(loop.time())
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
         finally:
             if total.total():
                 self._observers.emit(JobsPruned(**total))
 
-    def _next_gate(self, now: float) -> int | None:
-        """The next key of the walk. The first walk begins anywhere, because a worker may not live long."""
+    async def _walk(self, now: float) -> int:
+        """Remove key locks of the next step of the walk, if one is due; returns how many were removed.
+
+        The first walk begins anywhere, because a worker may not live long.
+        """
         if self._gate is None and now >= self._walk_at:
             self._gate = FIRST_KEY_LOCK if self._walk_at else random.randint(FIRST_KEY_LOCK, -FIRST_KEY_LOCK - 1)
-        return self._gate
-
-    async def _step(self, after: int, now: float) -> int:
-        """Read the next key locks; returns how many were removed."""
-        removed = 0
+        if self._gate is None:
+            return 0
         async with shielded(self._line, DEADLINE_S):
-            removed, self._gate = await prune_key_locks(self._line, after, BATCH)
+            removed, self._gate = await prune_key_locks(self._line, self._gate, BATCH)
         if self._gate is None:
             self._walk_at = now + WALK_EVERY_S * random.uniform(0.8, 1.2)
         return removed

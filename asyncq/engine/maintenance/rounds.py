@@ -90,16 +90,14 @@ class Rounds:
             rescued = await self._rescue(self._line, thorough)
         self._rounds += 1
         if rescued:
-            self._observers.emit(
-                JobsRescued(
-                    worker_ids=tuple(sorted({job.worker_id for job in rescued})),
-                    job_ids=tuple(job.job_id for job in rescued),
-                    discarded_job_ids=tuple(
-                        job.job_id for job in rescued if job.ran and job.attempts >= job.max_attempts
-                    ),
-                    spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
-                )
+            discarded = [job for job in rescued if job.ran and job.attempts >= job.max_attempts]
+            event = JobsRescued(
+                worker_ids=tuple(sorted({job.worker_id for job in rescued})),
+                job_ids=tuple(job.job_id for job in rescued),
+                discarded_job_ids=tuple(job.job_id for job in discarded),
+                spared_job_ids=tuple(job.job_id for job in rescued if not job.ran),
             )
+            self._observers.emit(event)
         unknown = set(await unknown_tasks(self._line, self._identity.tasks)) - self._told - {*self._identity.registry}
         if unknown:
             self._told |= unknown
@@ -109,10 +107,7 @@ class Rounds:
     async def _rescue(self, line: ReconnectingConnection, thorough: bool) -> Sequence[Rescued]:
         async with shielded(line, DEADLINE_S):
             if ended := await end_transactions(line):
-                self._observers.emit(
-                    TransactionsEnded(
-                        worker_ids=tuple(sorted({worker_id for worker_id, _ in ended})),
-                        job_ids=tuple(sorted(job_id for _, job_id in ended if job_id is not None)),
-                    )
-                )
+                worker_ids = sorted({worker_id for worker_id, _ in ended})
+                job_ids = sorted(job_id for _, job_id in ended if job_id is not None)
+                self._observers.emit(TransactionsEnded(worker_ids=tuple(worker_ids), job_ids=tuple(job_ids)))
             return await rescue_jobs(line, thorough=thorough)
