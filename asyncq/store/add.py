@@ -24,8 +24,6 @@ from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
 from asyncq.store.sizes import check_size
 
-_json = msgspec.json.Encoder()
-
 # Separates the elements of a text; neither JSON nor a task's name can contain it.
 _BETWEEN = "\x1e"
 
@@ -96,7 +94,7 @@ async def add_jobs(
             if job_id is not None:
                 return [Added(job_id)]
         if way_in == "by_enqueue":
-            documents = _documents(specs, window)
+            documents = msgspec.json.encode([document(spec, window) for spec in specs]).decode()
             check_size("specs", [documents])
             rows = await connection.fetch(database.query("enqueue"), documents)
             return [_added(*list(row)[1:]) for row in rows]
@@ -162,35 +160,18 @@ def _instant(run_at: datetime) -> str:
     return run_at.astimezone(UTC).isoformat()
 
 
-class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A job as the SQL function enqueue takes it: the arguments of add_job."""
-
-    identifier: str
-    payload: msgspec.Raw
-    queue_name: str | None = None
-    run_at: str | None = None
-    max_attempts: int | None = None
-    job_key: str | None = None
-    priority: int | None = None
-    flags: tuple[str, ...] = ()
-    job_key_mode: str | None = None
-    options: dict[str, Any] | None = None
-
-
-def _documents(specs: Sequence[JobSpec], window: timedelta) -> str:
-    return _json.encode([_document(spec, window) for spec in specs]).decode()
-
-
-def _document(spec: JobSpec, window: timedelta) -> Document:
-    return Document(
-        identifier=spec.task,
-        payload=msgspec.Raw(spec.payload.encode()),
-        queue_name=spec.queue,
-        run_at=None if spec.run_at is None else _instant(spec.run_at),
-        max_attempts=spec.max_attempts,
-        job_key=spec.job_key,
-        priority=spec.priority,
-        flags=spec.flags,
-        job_key_mode=spec.job_key_mode,
-        options=options(spec, window) or None,
-    )
+def document(spec: JobSpec, window: timedelta) -> dict[str, Any]:
+    """Return a job as the SQL function enqueue takes it: the arguments of add_job that are not the defaults."""
+    arguments = {
+        "identifier": spec.task,
+        "payload": msgspec.Raw(spec.payload.encode()),
+        "queue_name": spec.queue,
+        "run_at": spec.run_at and _instant(spec.run_at),
+        "max_attempts": spec.max_attempts,
+        "job_key": spec.job_key,
+        "priority": spec.priority,
+        "flags": spec.flags or None,
+        "job_key_mode": spec.job_key_mode,
+        "options": options(spec, window) or None,
+    }
+    return {name: value for name, value in arguments.items() if value is not None}

@@ -2,11 +2,15 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from asyncq.store.add import Document
+from asyncq.domain.deduplication import DEFAULT_WINDOW
+from asyncq.domain.job import JobSpec
+from asyncq.store.add import document
 from asyncq.store.statements import folder
 from tests.support.session import Session
 
@@ -23,6 +27,18 @@ FULL = {
     "job_key_mode": "preserve_run_at",
     "options": {"meta": {"m": 1}},
 }
+SPEC = JobSpec(
+    task="t",
+    payload='{"p": 1}',
+    queue="q",
+    run_at=datetime(2040, 1, 1, tzinfo=UTC),
+    max_attempts=3,
+    job_key="k",
+    priority=-7,
+    flags=("f", "g", "f"),
+    job_key_mode="preserve_run_at",
+    meta='{"m": 1}',
+)
 
 ARGUMENTS = """
 select array_agg(name order by ord)
@@ -152,7 +168,8 @@ async def test_the_members_are_the_arguments_of_add_job(sql: Session) -> None:
     arguments = await sql.value(ARGUMENTS, "add_job")
     taken = {name: await sql.rows(CALL, json.dumps({"identifier": "t", name: FULL[name]})) for name in arguments}
 
-    assert arguments == list(FULL) == list(Document.__struct_fields__)
+    sent = json.loads(msgspec.json.encode(document(SPEC, DEFAULT_WINDOW)))
+    assert (arguments, FULL) == (list(sent), sent)
     assert [1] * len(arguments) == [len(rows) for rows in taken.values()]
 
 
