@@ -97,8 +97,7 @@ async def list_jobs(
 async def server_time(database: Database, connection: Connection) -> datetime:
     """Read the server's clock; this needs no privilege."""
     with calling(database.schema):
-        (row,) = await connection.fetch(database.query("server_time"))
-    return row["now"]
+        return await connection.fetchval(database.query("server_time"))
 
 
 async def counts(database: Database, connection: Connection, *, exact: bool) -> Counts:

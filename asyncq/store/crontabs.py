@@ -113,13 +113,5 @@ async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tupl
 
 
 def _columns(slot: Slot) -> tuple[Any, ...]:
-    spec = job_of(slot)
-    return (
-        slot.item.identifier,
-        slot.at,
-        slot.revision,
-        spec.task,
-        spec.payload,
-        spec.queue,
-        extra_of(slot.item, spec),
-    )
+    item, spec = slot.item, job_of(slot)
+    return (item.identifier, slot.at, slot.revision, spec.task, spec.payload, spec.queue, extra_of(item, spec))

@@ -5,23 +5,19 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 import asyncpg
 from asyncpg.types import ServerVersion
 
-from asyncq.domain.errors import (
-    ConfigurationError,
-    PoolExhausted,
-    StoreUnavailable,
-    UnsupportedServer,
-)
+from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store.dsn import read_dsn, warn_of_ignored, with_service
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
-from asyncq.store.services import dsn_of_service, read_service
+from asyncq.store.services import read_service
 from asyncq.store.sessions import check_mode, check_own_session
 from asyncq.store.sizes import check_size
 from asyncq.store.statements import check_schema, query
@@ -47,9 +43,6 @@ HANG_UP_S = 1.0
 # The time limit of a statement in the server, longer than a worker waits for any answer: it ends statements of dead
 # workers.
 STATEMENT_S = 2 * LONGEST_ANSWER_S
-# A plan made on a small table may pick another index and sort; the session keeps that plan when the table is large. So
-# sorts are disabled.
-SHUN_SORTS = {"enable_sort": "off"}
 
 
 class Database:
@@ -81,11 +74,7 @@ class Database:
         self.schema = check_schema(schema)
 
     async def connect(
-        self,
-        role: str,
-        *,
-        generic_plans: bool = False,
-        lock_timeout_s: float | None = None,
+        self, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
     ) -> asyncpg.Connection:
         """Open a connection, whose application_name is `<schema> <role>`.
 
@@ -108,9 +97,9 @@ class Database:
             "enable_seqscan": "off",
         }
         if generic_plans:
-            # These statements read a few rows in the order of an index; a bitmap scan reads all matches, unordered.
-            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
-            settings |= SHUN_SORTS
+            # These statements read a few rows in the order of an index; a bitmap scan reads all matches, unordered. A
+            # plan made on a small table may pick another index and sort, and is kept when the table is large.
+            settings |= {"plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off", "enable_sort": "off"}
         with connecting(self.dsn):
             connection = await self._open(**self._how(role))
             settings |= own_limits(connection, statement_s=STATEMENT_S, lock_s=lock_timeout_s or 0)
@@ -121,7 +110,7 @@ class Database:
             cast(PooledConnection, connection).prelude = prelude(settings)
         try:
             check_server(connection.get_server_version())
-            check_encoding(encoding_of(connection))
+            check_encoding(getattr(connection.get_settings(), "server_encoding", None))
         except UnsupportedServer:
             await hang_up(connection)
             raise
@@ -402,11 +391,6 @@ def check_server(version: ServerVersion) -> None:
         raise UnsupportedServer(f"asyncq needs PostgreSQL {OLDEST_SERVER} or newer, this server is {said}")
 
 
-def encoding_of(connection: asyncpg.Connection) -> str | None:
-    """Return the encoding of the database, from the login; None if a pooler does not report it."""
-    return getattr(connection.get_settings(), "server_encoding", None)
-
-
 def check_encoding(encoding: str | None) -> None:
     """Raise UnsupportedServer for a reported encoding but UTF8, in which no worker could store every error text."""
     if encoding is not None and encoding.replace("-", "").upper() != ENCODING:
@@ -421,7 +405,8 @@ def default_dsn() -> str | None:
     if dsn := os.environ.get("DATABASE_URL"):
         return dsn
     if service := os.environ.get("PGSERVICE"):
-        return dsn_of_service(service)
+        # Parameters that the service lacks come from the environment.
+        return f"postgresql://?service={quote(service, safe='')}"
     if os.environ.get("PGDATABASE") or os.environ.get("PGHOST"):
         return "postgresql://"
     return None

@@ -24,30 +24,12 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
 
 # The parameters that asyncpg reads in a service; it ignores all others there.
-_OF_ASYNCPG = frozenset(
-    [
-        "database",
-        "dbname",
-        "gsslib",
-        "host",
-        "krbsrvname",
-        "passfile",
-        "password",
-        "port",
-        "service",
-        "ssl_max_protocol_version",
-        "ssl_min_protocol_version",
-        "sslcert",
-        "sslcrl",
-        "sslkey",
-        "sslmode",
-        "sslnegotiation",
-        "sslpassword",
-        "sslrootcert",
-        "target_session_attrs",
-        "user",
-    ]
-)
+_WORDS_OF_ASYNCPG = """
+    database dbname gsslib host krbsrvname passfile password port service ssl_max_protocol_version
+    ssl_min_protocol_version sslcert sslcrl sslkey sslmode sslnegotiation sslpassword sslrootcert target_session_attrs
+    user
+"""
+_OF_ASYNCPG = frozenset(_WORDS_OF_ASYNCPG.split())
 
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 

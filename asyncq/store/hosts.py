@@ -7,7 +7,7 @@ each attempt. The driver itself opens a DSN with one host.
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import asyncpg
@@ -50,7 +50,7 @@ class Hosts:
         asked = asked_by(dsn).get("target_session_attrs") or service.get("target_session_attrs")
         self._wanted = asked or os.environ.get("PGTARGETSESSIONATTRS") or "any"
 
-    async def connect(self, *_: object, **options: Any) -> asyncpg.Connection:
+    async def connect(self, **options: Any) -> asyncpg.Connection:
         """Open a connection to the first host that can be used; AllHostsFailed if none of several can be used.
 
         An error of the driver if the only host cannot be used. If cancelled, no connection stays open, and the next
@@ -67,18 +67,12 @@ class Hosts:
 
     async def _first(self, wanted: str, options: dict[str, Any]) -> asyncpg.Connection:
         failed: list[tuple[str, Exception]] = []
+        options = {**options, "timeout": self._each_s, "target_session_attrs": wanted}
         for host in list(self._order):
             self._order.remove(host)
             self._order.append(host)
             try:
-                connection = await asyncpg.connect(
-                    self._dsn,
-                    host=host.name,
-                    port=host.port,
-                    timeout=self._each_s,
-                    target_session_attrs=cast(Any, wanted),
-                    **options,
-                )
+                connection = await asyncpg.connect(self._dsn, host=host.name, port=host.port, **options)
             except _UNUSABLE as error:
                 failed.append((f"{host.name}:{host.port}", error))
             else:

@@ -292,16 +292,9 @@ async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[in
 
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
     needs = migration.needs
-    await connection.execute(
-        render(
-            "insert into asyncq._migrations (id, name, checksum, needs, release) values ($1, $2, $3, $4, $5)", schema
-        ),
-        migration.id,
-        migration.name,
-        migration.checksum,
-        needs and needs.id,
-        needs and needs.release,
-    )
+    insert = "insert into asyncq._migrations (id, name, checksum, needs, release) values ($1, $2, $3, $4, $5)"
+    values = (migration.id, migration.name, migration.checksum, needs and needs.id, needs and needs.release)
+    await connection.execute(render(insert, schema), *values)
     if needs is not None:
         # A beat checks the release. This notification makes workers send the next one now.
         await connection.execute("select pg_notify($1, $2)", cancel_channel(schema), TO_ALL)

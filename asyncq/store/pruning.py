@@ -20,7 +20,5 @@ async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -
     Returns the number of removed key locks, and the last checked key; None at the end. If cancelled, the rows may have
     been removed; the next call removes the rest.
     """
-    rows = await line.fetch("prune_key_locks", after, most)
-    key_locks: int = rows[0]["key_locks"]
-    last: int | None = rows[0]["last_key"]
-    return key_locks, last
+    (row,) = await line.fetch("prune_key_locks", after, most)
+    return row["key_locks"], row["last_key"]

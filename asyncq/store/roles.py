@@ -64,21 +64,17 @@ async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]
 
 async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterable[Grantee]) -> None:
     """Grant roles the privileges that sql/roles.sql lists for their part, as the schema's owner; revokes nothing."""
-    if text := grants(schema, roles):
-        await connection.execute(text)
-
-
-def grants(schema: str, roles: Iterable[Grantee]) -> str:
-    """Render the grants of sql/roles.sql for some roles; empty without a role."""
     # The schema first: a role's name may contain the word.
     text = render(sql_file("roles.sql"), schema)
     found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
-    return "\n".join(
+    grants = [
         _VARIABLE.sub(lambda _, name=name: _quoted(name, '"'), grant)
         for part, name in roles
         for whose, grant in found
         if whose == part
-    )
+    ]
+    if grants:
+        await connection.execute("\n".join(grants))
 
 
 async def apply(database: Database, *, worker: str, enqueuer: str) -> None:

@@ -3,14 +3,9 @@
 import configparser
 import os
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from asyncq.domain.errors import ConfigurationError
-
-
-def dsn_of_service(name: str) -> str:
-    """Return the DSN of a service; parameters that the service lacks come from the environment."""
-    return f"postgresql://?service={quote(name, safe='')}"
 
 
 def asked_by(dsn: str) -> dict[str, str]:
@@ -26,8 +21,8 @@ def read_service(dsn: str) -> dict[str, str]:
     name = asked_by(dsn).get("service")
     if name is None:
         return {}
-    path = _path()
-    # The driver uses the same parser, and does not catch its errors.
+    path = Path(os.environ.get("PGSERVICEFILE", os.path.expanduser("~/.pg_service.conf")))
+    # The driver reads this file by the same parser, and does not catch its errors.
     services = configparser.ConfigParser()
     try:
         services.read(path)
@@ -44,8 +39,3 @@ def read_service(dsn: str) -> dict[str, str]:
             "or let PGSERVICEFILE name another file"
         )
     return found
-
-
-def _path() -> Path:
-    """The file that the driver reads."""
-    return Path(os.environ.get("PGSERVICEFILE", os.path.expanduser("~/.pg_service.conf")))
