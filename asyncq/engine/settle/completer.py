@@ -193,8 +193,9 @@ class Completer:
         in_doubt = [ended for ended in lost if uncertain or ended.uncertain]
         if in_doubt and await is_known(self._line, worker_id):
             # An earlier try was committed, but its answer was lost. A run that was cancelled here ended as cancelled.
-            self._conclude([ended for ended in in_doubt if _is_cancelled(ended)], "cancelled")
-            self._conclude([ended for ended in in_doubt if not _is_cancelled(ended)], "written")
+            for ended in in_doubt:
+                is_cancelled = ended.run is not None and ended.run.cancelled
+                self._conclude([ended], "cancelled" if is_cancelled else "written")
             lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
         self._conclude(lost, "lost")
 
@@ -238,7 +239,3 @@ def _by_kind(runs: list[Run]) -> list[list[Run]]:
     serial = [run for run in runs if has_followers(run)]
     plain = [run for run in runs if not has_followers(run)] if serial else runs
     return [kind for kind in (serial, plain) if kind]
-
-
-def _is_cancelled(ended: Ended) -> bool:
-    return ended.run is not None and ended.run.cancelled
