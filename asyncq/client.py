@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
 from asyncq.admin import Admin
@@ -111,9 +110,7 @@ class Client:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._leave(self._use())
 
     async def _leave(self, use: _Use) -> None:

@@ -19,7 +19,8 @@ from asyncq.engine.run.copies import no_copies
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
-from asyncq.log import LogObserver, hint_once
+from asyncq.log.hint import hint_once
+from asyncq.log.observer import LogObserver
 from asyncq.store.database import Database
 from asyncq.store.migrate import migrate as migrate_database
 from asyncq.store.statements import DEFAULT_SCHEMA
@@ -214,22 +215,19 @@ class Worker:
                 if self._migrate:
                     await self._stop.unless_asked(migrate_database(self._database))
                 if not self._stop.is_asked:
-                    self._running = self._supervisor(once=once)
+                    self._running = Supervisor(
+                        self._database,
+                        self._registry,
+                        self._options,
+                        self._observers,
+                        listen_database=self._listen_database,
+                        items=self._items,
+                        once=once,
+                        allow_test_clock=self._allow_test_clock,
+                    )
                     await self._running.run(self._stop, started=started)
             if self._stop.error is not None:
                 raise self._stop.error
         finally:
             self._ended.set()
             self._stop = self._running = None
-
-    def _supervisor(self, *, once: bool) -> Supervisor:
-        return Supervisor(
-            self._database,
-            self._registry,
-            self._options,
-            self._observers,
-            listen_database=self._listen_database,
-            items=self._items,
-            once=once,
-            allow_test_clock=self._allow_test_clock,
-        )

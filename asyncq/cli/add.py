@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asyncq.cli.asking import ask
-from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, duration, instant
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, instant
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
 from asyncq.domain.job import OPTIONS, Added

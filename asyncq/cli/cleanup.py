@@ -4,9 +4,8 @@ import argparse
 
 import msgspec
 
-from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import aligned, print_lines
-from asyncq.cli.parsing import Commands, add_command
+from asyncq.cli.parsing import Commands, add_command, ask
 
 PURPOSE = """\
 Remove data that is no longer needed; safe while adds and workers run.

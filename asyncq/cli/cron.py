@@ -5,10 +5,9 @@ import sys
 from datetime import UTC, datetime
 
 from asyncq.cli import cron_change
-from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document, table, written
 from asyncq.cli.job_texts import print_lines
-from asyncq.cli.parsing import Commands, Usage, add_command, add_group, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.status import CronStatus

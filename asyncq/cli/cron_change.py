@@ -5,14 +5,13 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from asyncq.cli.asking import ask
 from asyncq.cli.cron_texts import document
-from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask
 from asyncq.cron import CronChanges
 from asyncq.domain.cron.overlap import OVERLAPS
-from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.text import parse_crontab
+from asyncq.domain.duration import parse_time_phrase
 from asyncq.domain.sentence import printable
 
 ADD = """\

@@ -5,8 +5,7 @@ import sys
 
 import msgspec
 
-from asyncq.cli.asking import ask
-from asyncq.cli.parsing import Commands, add_command
+from asyncq.cli.parsing import Commands, add_command, ask
 from asyncq.domain.sentence import printable
 
 PURPOSE = """\

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from asyncq.cli import jobs_change
-from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import details, document, print_lines, table
-from asyncq.cli.parsing import Commands, Usage, add_command, add_group, natural, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, natural, positive
 from asyncq.client import Client
 from asyncq.domain.administration import check_page
 from asyncq.domain.sentence import printable

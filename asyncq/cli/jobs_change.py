@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import document, print_lines
-from asyncq.cli.parsing import Commands, Usage, add_command, duration, given, instant, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, ask, duration, given, instant, positive
 from asyncq.client import Client
 from asyncq.domain.job import Job
 

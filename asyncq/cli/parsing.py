@@ -1,15 +1,19 @@
-"""The parts of all commands: the parser, common options, types of values, texts of the help."""
+"""The parts of all commands: the parser, common options, types of values, texts of the help, the call of a client."""
 
 import argparse
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
+from asyncq.client import Client
 from asyncq.domain.errors import CENTURY_S
 from asyncq.domain.hints import STATES, hint
 from asyncq.domain.job import JobKeyMode
 from asyncq.store.database import default_dsn
+
+AnswerT = TypeVar("AnswerT")
 
 LEVELS = ("debug", "info", "warning", "error")
 JOB_KEY_MODES = [mode.value for mode in JobKeyMode]
@@ -130,6 +134,17 @@ def dsn_of(options: argparse.Namespace) -> str:
     if dsn is None:
         raise Usage("which database? Give --dsn postgresql://user@host/name, or set DATABASE_URL")
     return dsn
+
+
+def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[AnswerT]]) -> AnswerT:
+    """Call a client of the database that the command line, or the environment, names."""
+
+    async def answer() -> AnswerT:
+        async with Client(dsn, schema=options.schema, pool_size=1) as client:
+            return await question(client)
+
+    dsn = dsn_of(options)
+    return asyncio.run(answer())
 
 
 def duration(text: str) -> timedelta:

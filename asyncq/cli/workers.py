@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asyncq.cli.asking import ask
 from asyncq.cli.job_texts import aligned, print_lines
-from asyncq.cli.parsing import Commands, Usage, add_command, add_group, duration
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, duration
 from asyncq.client import Client
 from asyncq.domain.administration import WorkerInfo
 from asyncq.domain.job import Job

@@ -1,7 +1,12 @@
-"""Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`; `_period` is the same rule in SQL."""
+"""Durations in ISO 8601, such as `PT1H` or `P3W4DT5H6M7.5S`, and time phrases, such as `4w3d2h1m`.
+
+`_period` is the same rule in SQL for the first ones.
+"""
 
 import re
 from datetime import timedelta
+
+from asyncq.domain.errors import CENTURY_S
 
 # A hundred years; longer ones would leave the range of times in Python and PostgreSQL.
 LONGEST_DAYS = 36_600
@@ -16,6 +21,10 @@ _PATTERN = re.compile(
     f"P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}W)?(?:{_NUMBER}D)?"
     rf"(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}(?:\.([0-9]{{1,9}}))?S)?)?"
 )
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_PART = re.compile("([0-9]{1,12})([smhdw])")
+_PHRASE = re.compile(f"(?:{_PART.pattern})+")
 
 
 def parse_duration(text: str) -> tuple[int, int, int]:
@@ -51,3 +60,18 @@ def write_duration(delta: timedelta) -> str:
     )
     date = f"{delta.days}D" if delta.days else ""
     return f"P{date}T{time}" if time else f"P{date}" if date else "PT0S"
+
+
+def parse_time_phrase(text: str) -> timedelta:
+    """Read numbers, each followed by its unit (s, m, h, d, w), in any order and added up, to 36,525 days at most.
+
+    Source: the section "Recurring tasks" in the README of graphile-worker.
+    """
+    if not _PHRASE.fullmatch(text):
+        raise ValueError(
+            f"{text[:40]!r} is not a time phrase, expected numbers with a unit s, m, h, d or w, such as '3d12h'"
+        )
+    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    if seconds > CENTURY_S:
+        raise ValueError(f"{text[:40]!r} is longer than 36525 days (100 years)")
+    return timedelta(seconds=seconds)

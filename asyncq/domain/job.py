@@ -254,17 +254,14 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def run_at(self) -> datetime:
-        """The time at which it was due."""
         return datetime_of(self.due)
 
     @property
     def created_at(self) -> datetime:
-        """The time at which it was added."""
         return datetime_of(self.created)
 
     @property
     def updated_at(self) -> datetime:
-        """The time of its last change."""
         return datetime_of(self.updated)
 
     @property

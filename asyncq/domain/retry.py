@@ -48,9 +48,7 @@ class ExponentialRetry(msgspec.Struct, frozen=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        seconds(self.first)
-        seconds(self.longest)
-        _check_jitter(self.jitter)
+        _check(self.jitter, self.first, self.longest)
         if not _is_number(self.factor) or not (math.isfinite(self.factor) and self.factor >= 1):
             raise ConfigurationError(f"factor must be a number of at least 1, got {self.factor!r}")
 
@@ -81,9 +79,7 @@ class LinearRetry(msgspec.Struct, frozen=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        seconds(self.step)
-        seconds(self.longest)
-        _check_jitter(self.jitter)
+        _check(self.jitter, self.step, self.longest)
 
     def delay_s(self, attempt: int, random: float) -> float:
         """See `RetryPolicy.delay_s`."""
@@ -105,8 +101,7 @@ class ConstantRetry(msgspec.Struct, frozen=True):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        seconds(self.delay)
-        _check_jitter(self.jitter)
+        _check(self.jitter, self.delay)
 
     def delay_s(self, attempt: int, random: float) -> float:  # noqa: ARG002
         """See `RetryPolicy.delay_s`."""
@@ -131,9 +126,7 @@ class TableRetry(msgspec.Struct, frozen=True):
         delays: Any = self.delays
         if not isinstance(delays, Sequence) or not delays:
             raise ConfigurationError(f"a retry table needs at least one delay, got {delays!r}")
-        for delay in self.delays:
-            seconds(delay)
-        _check_jitter(self.jitter)
+        _check(self.jitter, *self.delays)
         # A copy: what the caller does to the list later changes no policy.
         msgspec.structs.force_setattr(self, "delays", tuple(self.delays))
 
@@ -161,7 +154,7 @@ class FunctionRetry(msgspec.Struct, frozen=True):
         function: Any = self.function
         if not callable(function) or inspect.iscoroutinefunction(function):
             raise ConfigurationError(f"a retry function is a plain function of the attempt, got {function!r}")
-        _check_jitter(self.jitter)
+        _check(self.jitter)
 
     def delay_s(self, attempt: int, random: float) -> float:
         """See `RetryPolicy.delay_s`."""
@@ -195,7 +188,9 @@ def as_policy(retry: Retry | None) -> RetryPolicy:
     raise ConfigurationError(f"retry must be a policy, a list of delays or a function of the attempt, got {retry!r}")
 
 
-def _check_jitter(jitter: float) -> None:
+def _check(jitter: float, *delays: Delay) -> None:
+    for delay in delays:
+        seconds(delay)
     if not _is_number(jitter) or not 0 <= jitter <= 1:
         raise ConfigurationError(f"jitter lies between 0 and 1, got {jitter!r}")
 

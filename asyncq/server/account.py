@@ -6,7 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from asyncq.server.binaries import Binaries
@@ -16,13 +16,7 @@ CACHE = Path("/var/cache/asyncq")
 """The folder of root's copies of binaries that the account cannot read (not /var/tmp: anybody can write there)."""
 
 
-@dataclass(frozen=True)
-class Account:
-    """The account of the server's processes."""
-
-    name: str
-    uid: int
-    gid: int
+Account = pwd.struct_passwd
 
 
 def account_to_drop_to() -> Account | None:
@@ -30,11 +24,8 @@ def account_to_drop_to() -> Account | None:
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(name, entry.pw_uid, entry.pw_gid)
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
     raise ServerFailed("PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as.")
 
 
@@ -44,18 +35,20 @@ def readable_bindir(binaries: Binaries, account: Account | None) -> Path:
         return binaries.bindir
     if binaries.origin != "embedded":
         raise ServerFailed(
-            f"The user {account.name!r} cannot run {binaries.bindir}/postgres (PostgreSQL does not run as root): "
+            f"The user {account.pw_name!r} cannot run {binaries.bindir}/postgres (PostgreSQL does not run as root): "
             "make that folder readable for everybody, or name another one in ASYNCQ_PG_BIN."
         )
     try:
         copy = _copy_of(binaries.bindir)
     except OSError as error:
         raise ServerFailed(
-            f"The user {account.name!r} cannot run {binaries.bindir}/postgres, and a copy in {CACHE} failed ({error}): "
-            "install asyncq where everybody can read it, or name another PostgreSQL in ASYNCQ_PG_BIN."
+            f"The user {account.pw_name!r} cannot run {binaries.bindir}/postgres, and a copy in {CACHE} failed "
+            f"({error}): install asyncq where everybody can read it, or name another PostgreSQL in ASYNCQ_PG_BIN."
         ) from error
     if not _runs(copy, account):
-        raise ServerFailed(f"The user {account.name!r} cannot run {copy}/postgres: name another one in ASYNCQ_PG_BIN.")
+        raise ServerFailed(
+            f"The user {account.pw_name!r} cannot run {copy}/postgres: name another one in ASYNCQ_PG_BIN."
+        )
     return copy
 
 
@@ -64,8 +57,8 @@ def _runs(bindir: Path, account: Account) -> bool:
     try:
         subprocess.run(
             command,
-            user=account.uid,
-            group=account.gid,
+            user=account.pw_uid,
+            group=account.pw_gid,
             extra_groups=[],
             cwd="/",
             capture_output=True,

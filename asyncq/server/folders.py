@@ -45,13 +45,13 @@ def create(account: Account | None) -> Folder:
             os.close(lock)
             continue
         if account is not None:
-            os.chown(path, account.uid, account.gid)
+            os.chown(path, account.pw_uid, account.pw_gid)
         return Folder(path, lock)
 
 
 def sweep(account: Account | None) -> None:
     """Remove the folders of dead launchers of this user; root also sweeps those of the account."""
-    owners = {os.geteuid(), account.uid} if account else {os.geteuid()}
+    owners = {os.geteuid(), account.pw_uid} if account else {os.geteuid()}
     for path in _candidates(owners):
         lock = _try_lock(path)
         if lock is not None:

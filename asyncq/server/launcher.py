@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
@@ -76,9 +75,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -114,7 +111,7 @@ def start(
     plan = {
         "bindir": str(bindir),
         "settings": {**_SETTINGS, **({} if fsync else _WITHOUT_FSYNC), **(settings or {})},
-        "user": [account.uid, account.gid] if account else None,
+        "user": [account.pw_uid, account.pw_gid] if account else None,
     }
     guard = Guard(folder)
     try:

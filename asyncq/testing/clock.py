@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -50,9 +49,7 @@ class MovableClock:
         self._blocks += 1
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._blocks -= 1
         if self._blocks == 0:
             with calling(self._database.schema), anyio.fail_after(CLEAN_UP_S, shield=True):

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from asyncq.cli.parsing import duration as cli_duration
 from asyncq.cli.parsing import instant, positive
 from asyncq.domain import canonical
-from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.cron.text import items_of_task, parse_crontab
-from asyncq.domain.duration import parse_duration
+from asyncq.domain.duration import parse_duration, parse_time_phrase
 from asyncq.domain.errors import InvalidCrontab, InvalidJob
 from asyncq.domain.payload import check_text
 from asyncq.domain.task import task

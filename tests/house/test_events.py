@@ -18,7 +18,7 @@ import asyncq
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent, carrying
 from asyncq.domain.job import Claim
-from asyncq.log import LogObserver
+from asyncq.log.observer import LogObserver
 
 PACKAGE = Path(asyncq.__file__).parent
 KINDS = [

@@ -6,7 +6,7 @@ import pytest
 
 from asyncq.domain.events import CronItemFailed, JobDiscarded, UnknownTasks, carrying
 from asyncq.domain.job import Claim
-from asyncq.log import LogObserver
+from asyncq.log.observer import LogObserver
 
 FORGED = "x\n2026-11-20 12:00:00.000 ERROR forged\r\x1b[2Jgone\u2028"
 

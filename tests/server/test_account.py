@@ -57,7 +57,9 @@ def test_binaries_in_a_private_folder_are_copied_with_the_libraries_beside_them(
 
     copy = account.readable_bindir(private_wheel, chosen)
 
-    done = subprocess.run([copy / "initdb"], user=chosen.uid, group=chosen.gid, extra_groups=[], cwd="/", check=True)
+    done = subprocess.run(
+        [copy / "initdb"], user=chosen.pw_uid, group=chosen.pw_gid, extra_groups=[], cwd="/", check=True
+    )
     assert done.returncode == 0
     site = copy.parents[2]
     assert ["lib", "wheel.libs"] == [(copy.parent / "lib").name, (site / "wheel.libs").name]

@@ -92,7 +92,7 @@ def pooled(dsn: str) -> str:
 def _as_somebody() -> list[str]:
     """It refuses to run as root; the server's own account can reach its socket."""
     account = account_to_drop_to()
-    return [] if account is None else ["-u", account.name]
+    return [] if account is None else ["-u", account.pw_name]
 
 
 def _free_port() -> int:

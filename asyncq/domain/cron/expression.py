@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from asyncq.domain.cron.times import Times
+from asyncq.domain.errors import CrontabProblem, InvalidCrontab
 
 Dialect = Literal["crontab", "extended"]
 DIALECTS: tuple[Dialect, ...] = ("crontab", "extended")
@@ -57,21 +58,6 @@ _RANGE = re.compile(rf"({_VALUE})(?:-({_VALUE})(?:/({_NUMBER}))?)?")
 _SPREAD = re.compile(rf"H(?:\(({_NUMBER})-({_NUMBER})\))?(?:/({_NUMBER}))?")
 
 
-class Fault(NamedTuple):
-    """A fault of an expression; the column counts from 1."""
-
-    column: int
-    said: str
-
-
-class BadExpression(Exception):
-    """An expression with faults, at least one."""
-
-    def __init__(self, faults: list[Fault]) -> None:
-        super().__init__("; ".join(fault.said for fault in faults))
-        self.faults = tuple(faults)
-
-
 class _Refused(Exception):
     """The reason why an element of a field is refused."""
 
@@ -79,18 +65,18 @@ class _Refused(Exception):
 def expand(text: str, dialect: Dialect, identifier: str) -> Times:
     """The minutes of an expression; blanks and tabs may be around its fields, and `H` depends on the identifier.
 
-    BadExpression has all faults; an expression that never fires is one.
+    InvalidCrontab has all faults; an expression that never fires is one.
     """
     if len(text) > MAX_EXPRESSION:
         said = f"the expression is {len(text)} characters long, at most {MAX_EXPRESSION} are allowed"
-        raise BadExpression([Fault(1, said)])
+        raise InvalidCrontab([_fault(1, said)])
     words = list(_WORD.finditer(text))
     nickname = words[0][0] if words else ""
     if nickname.startswith("@"):
         return _expand(_NICKNAMES[_check_nickname(nickname, words, dialect)].split())
     if len(words) != len(_FIELDS):
-        raise BadExpression([_wrong_count(words)])
-    faults: list[Fault] = []
+        raise InvalidCrontab([_wrong_count(words)])
+    faults: list[CrontabProblem] = []
     fields: list[str] = []
     for field, word in zip(_FIELDS, words, strict=True):
         elements: list[str] = []
@@ -98,15 +84,19 @@ def expand(text: str, dialect: Dialect, identifier: str) -> Times:
             try:
                 elements.append(_element(field, element, dialect, identifier))
             except _Refused as refused:
-                faults.append(Fault(column, f"{field.name} {refused}"))
+                faults.append(_fault(column, f"{field.name} {refused}"))
         fields.append(",".join(elements))
     if faults:
-        raise BadExpression(faults)
+        raise InvalidCrontab(faults)
     times = _expand(fields)
     if not times.can_fire:
         said = f"{text.strip()!r} never fires: no month in it has such a day"
-        raise BadExpression([Fault(words[2].start() + 1, said)])
+        raise InvalidCrontab([_fault(words[2].start() + 1, said)])
     return times
+
+
+def _fault(column: int, said: str) -> CrontabProblem:
+    return CrontabProblem(said, "match", column=column)
 
 
 def _expand(fields: list[str]) -> Times:
@@ -130,20 +120,20 @@ def _check_nickname(nickname: str, words: list[re.Match[str]], dialect: Dialect)
     elif nickname not in _NICKNAMES:
         said = f"{nickname!r} is unknown, expected five fields or one of {known}"
     elif len(words) > 1:
-        raise BadExpression([Fault(words[1].start() + 1, f"{words[1][0]!r} follows {nickname}, expected nothing")])
+        raise InvalidCrontab([_fault(words[1].start() + 1, f"{words[1][0]!r} follows {nickname}, expected nothing")])
     else:
         return nickname
-    raise BadExpression([Fault(words[0].start() + 1, said)])
+    raise InvalidCrontab([_fault(words[0].start() + 1, said)])
 
 
-def _wrong_count(words: list[re.Match[str]]) -> Fault:
+def _wrong_count(words: list[re.Match[str]]) -> CrontabProblem:
     names = ", ".join(field.name for field in _FIELDS)
     if len(words) > len(_FIELDS):
         said = f"there are {len(words)} fields, expected five: {names}; there is none for seconds or years"
-        return Fault(words[len(_FIELDS)].start() + 1, said)
+        return _fault(words[len(_FIELDS)].start() + 1, said)
     missing = _FIELDS[len(words)].name
     column = words[-1].end() + 1 if words else 1
-    return Fault(column, f"the {missing} is missing, expected five fields: {names}")
+    return _fault(column, f"the {missing} is missing, expected five fields: {names}")
 
 
 def _elements(word: re.Match[str]) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from asyncq.domain.cron.expression import DIALECTS, BadExpression, Dialect, expand
+from asyncq.domain.cron.expression import DIALECTS, Dialect, expand
 from asyncq.domain.cron.overlap import OVERLAPS, Overlap, overlap_policy
 from asyncq.domain.cron.times import Matcher, Times
 from asyncq.domain.cron.zone import find_zone
@@ -205,8 +205,8 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         if isinstance(self.match, str):
             try:
                 _ = self.when
-            except BadExpression as bad:
-                for fault in bad.faults:
+            except InvalidCrontab as bad:
+                for fault in bad.problems:
                     yield "match", fault.said, fault.column
         elif not callable(self.match) or inspect.iscoroutinefunction(self.match):
             yield "match", f"match must be a cron expression or a plain function, got {self.match!r}", None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from asyncq.domain.cron.overlap import OVERLAPS
-from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.duration import parse_time_phrase
 from asyncq.domain.hints import hint
 from asyncq.domain.job import JobKeyMode
 

@@ -16,23 +16,15 @@ from asyncq.domain.errors import InvalidCrontab
 class CronStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A recurring item as it was when it was read. A missing value is the default of the item's task.
 
+    `CronItem` explains the other fields.
+
     Attributes:
         identifier: The name of the item.
         source: `"stored"`: in the database. `"static"`: in the crontab of live workers, or, if `task` is None, of
             workers that are gone.
         task: The name of its task.
         expression: Its cron expression; None if it has a function.
-        dialect: The syntax of the expression.
-        tz: The zone of the expression.
         payload: The payload as JSON text.
-        fill: How far back missed slots are filled.
-        overlap: What happens to a slot while a job of the item waits or runs.
-        queue: The named queue of its jobs.
-        max_attempts: The number of attempts in all.
-        priority: Lower first.
-        flags: Names that a worker may forbid.
-        job_key: The key of its jobs.
-        job_key_mode: The effect of an add when a job has the key.
         paused_at: When it was paused; None if it is not paused.
         known_since: When it was first seen.
         last_run: Its last slot that became a job.
@@ -65,54 +57,34 @@ class CronStatus(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[str, ...] = ()
 
 
-class _Document(msgspec.Struct):
-    """The SQL type `cron_item` as JSON."""
-
-    identifier: str
-    source: Literal["static", "stored"]
-    task: str | None = msgspec.field(name="task_identifier")
-    expression: str | None
-    dialect: Dialect | None
-    tz: str | None
-    payload: msgspec.Raw
-    options: dict[str, Any] | None
-    overlap: Overlap | None
-    paused_at: datetime | None
-    known_since: datetime | None
-    last_run: datetime | None
-    next_run: datetime | None
-    problem: str | None
-    workers: tuple[str, ...]
-
-
-_documents = msgspec.json.Decoder(_Document)
-
 # The members of a definition that are not in the options.
-_MEMBERS = ("task", "expression", "dialect", "tz", "payload", "overlap")
+_MEMBERS = ("task", "expression", "dialect", "tz", "overlap")
 
 
 def read_status(document: str, now: datetime) -> CronStatus:
     """Read the SQL type `cron_item` as JSON, and compute the next run, unless a function of a worker decides it."""
-    fields = msgspec.structs.asdict(_documents.decode(document))
+    members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+    payload = members.pop("payload")
+    fields: dict[str, Any] = {name: msgspec.json.decode(value) for name, value in members.items()}
+    fields["task"] = fields.pop("task_identifier")
     options: dict[str, Any] = fields.pop("options") or {}
     problem, following, fill = fields["problem"], None, timedelta(0)
     if fields["expression"] is not None:
-        members = options | {name: fields[name] for name in _MEMBERS}
+        definition = options | {name: fields[name] for name in _MEMBERS} | {"payload": payload}
         try:
-            item = item_of(fields["identifier"], msgspec.json.encode(members).decode(), {})
+            item = item_of(fields["identifier"], msgspec.json.encode(definition).decode(), {})
             fill, following = item.fill_period, next_run(item, now)
         except InvalidCrontab as invalid:
             problem = problem or words_of(invalid)
     fields |= {name: value for name, value in options.items() if name in JOB_OPTIONS}
     fields |= {name: _in_utc(fields[name]) for name in ("paused_at", "known_since", "last_run")}
     fields |= {
-        "payload": None if fields["task"] is None else bytes(fields["payload"]).decode(),
-        "flags": tuple(options.get("flags", ())),
+        "payload": None if fields["task"] is None else bytes(payload).decode(),
         "fill": fill,
         "problem": problem,
         "next_run": following if fields["paused_at"] is None and problem is None else None,
     }
-    return CronStatus(**fields)
+    return msgspec.convert(fields, CronStatus)
 
 
 def words_of(invalid: InvalidCrontab) -> str:
@@ -123,5 +95,5 @@ def words_of(invalid: InvalidCrontab) -> str:
     )
 
 
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.astimezone(UTC)
+def _in_utc(moment: str | None) -> datetime | None:
+    return None if moment is None else datetime.fromisoformat(moment).astimezone(UTC)

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from asyncq.domain.cron.item import JOB_OPTIONS, MARK, CronItem, CronTask
-from asyncq.domain.cron.phrase import parse_time_phrase
 from asyncq.domain.deduplication import options
+from asyncq.domain.duration import parse_time_phrase
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab
 
 _DEFAULTS = {"dialect": "extended", "tz": "UTC", "overlap": "allow"}

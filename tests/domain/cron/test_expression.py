@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asyncq.domain.cron.expression import MAX_EXPRESSION, BadExpression, Dialect, expand
+from asyncq.domain.cron.expression import MAX_EXPRESSION, Dialect, expand
+from asyncq.domain.errors import InvalidCrontab
 from tests.support.cron_expressions import EXTENDED, GRAPHILE, NEVER, fits, includes
 
 ACCEPTED = [text for text, known in GRAPHILE.items() if known and text not in NEVER]
@@ -19,16 +20,16 @@ def is_accepted(text: str, dialect: Dialect) -> bool:
     """Whether an expression can be parsed."""
     try:
         expand(text, dialect, "x")
-    except BadExpression:
+    except InvalidCrontab:
         return False
     return True
 
 
 def refusal(text: str, dialect: Dialect = "crontab") -> list[tuple[int, str]]:
     """The columns and sentences with which an expression is refused."""
-    with pytest.raises(BadExpression) as caught:
+    with pytest.raises(InvalidCrontab) as caught:
         expand(text, dialect, "x")
-    return [tuple(fault) for fault in caught.value.faults]
+    return [(fault.column, fault.said) for fault in caught.value.problems]
 
 
 def test_the_golden_table_is_whole() -> None:
@@ -112,7 +113,7 @@ def matches(text: str, at: datetime) -> bool:
     """Whether a valid expression, which may never fire, matches a minute."""
     try:
         return includes(expand(text, "crontab", "x"), at)
-    except BadExpression as bad:
+    except InvalidCrontab as bad:
         if "never fires" in str(bad):
             return False
         raise

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from asyncq.domain.cron.phrase import parse_time_phrase
+from asyncq.domain.duration import parse_time_phrase
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.engine.base.observers import Observers
-from asyncq.log import LogObserver
+from asyncq.log.observer import LogObserver
 from asyncq.testing import run_due
 from tests.support.ids import written
 
