@@ -25,7 +25,7 @@ async def test_the_dump_sees_a_change(db: asyncpg.Connection, dsn: str) -> None:
         "alter table {0}._workers set (fillfactor = 100)",
         "alter function {0}.now() volatile",
         "alter function {0}.clock() security definer",
-        "drop function {0}._job(bigint)",
+        "drop function {0}.get_job(bigint)",
         "drop view {0}.jobs cascade",
     )
     seen = []

@@ -82,7 +82,7 @@ async def assert_that_each_function_runs(sql: Session) -> None:
     await sql.rows("select asyncq._rescue_jobs(true), asyncq._wake_workers(), asyncq.clock(), asyncq.now()")
 
     assert ["available", "available"] == sorted(await sql.values("select asyncq._state(job) from asyncq._jobs as job"))
-    assert [added["id"]] == await sql.values("select id from asyncq._job($1)", added["id"])
+    assert [added["id"]] == await sql.values("select id from asyncq.get_job($1)", added["id"])
 
 
 @pytest.mark.parametrize("schema", ["asyncq", "elsewhere"])

@@ -187,7 +187,7 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 
 # These are inlined into the statements that call them, which a setting of their own would prevent. They call nothing by
 # a bare name that the server does not match exactly.
-INLINED = {"now", "clock", "_job", "_state", "_wake_workers"} | {
+INLINED = {"now", "clock", "_state", "_wake_workers"} | {
     "_claimed",
     "_fits_batch",
     "_is_discarded",

@@ -19,12 +19,6 @@ declare
 begin
   if asks then
     perform asyncq._check_requests(jobs);
-    -- Write out the default states, which are about to be compared.
-    for ord in
-      select job.ordinality from unnest(jobs) with ordinality as job where job.unique_key is not null and job.states is null
-    loop
-      jobs[ord].states := '{available,active,scheduled,retryable,pending}';
-    end loop;
   end if;
   if keys = 'repeated' and asks and asyncq._all_ask_alike(jobs) then
     return query
@@ -84,47 +78,34 @@ create or replace function asyncq._add_first_of_each_key(jobs asyncq._new_job[])
   language plpgsql volatile
   as $$
 #variable_conflict use_column
-declare
-  -- Of each job: the first one of its key (itself if it has none), and the position of that one among the firsts.
-  firsts bigint[];
-  positions bigint[];
-  added asyncq._new_job[];
-  -- Of each first one.
-  outcomes text[];
-  ids bigint[];
-  existing_ids bigint[];
-  existing_states text[];
 begin
-  select array_agg(given.first order by given.ord), array_agg(given.position order by given.ord)
-    into firsts, positions
-    from (
-      select spec.ord, spec.first, dense_rank() over (order by spec.first) as position
-      from (
-        select job.ordinality as ord, case
-            when job.unique_key is null then job.ordinality
-            else first_value(job.ordinality) over (partition by job.unique_key order by job.ordinality)
-          end as first
-        from unnest(jobs) with ordinality as job) as spec) as given;
-  added := array(select jobs[first] from unnest(firsts) with ordinality as job(first, ord) where first = ord order by ord);
-  select array_agg(done.outcome order by done.ord), array_agg(done.id order by done.ord),
-      array_agg(done.existing_id order by done.ord), array_agg(done.existing_state order by done.ord)
-    into outcomes, ids, existing_ids, existing_states
-    from asyncq._resolve_unique(added) as done;
   return query
-    select job.ordinality, case
-        when job.ordinality = answer.first then outcomes[answer.position]
-        when job.on_conflict = 'reject' then 'rejected'
+    with given as materialized (
+      -- first: the first job of its key; a job without a key is the only one.
+      select job.ordinality as ord, job.on_conflict, case
+          when job.unique_key is null then job.ordinality
+          else first_value(job.ordinality) over (partition by job.unique_key order by job.ordinality)
+        end as first
+      from unnest(jobs) with ordinality as job),
+    firsts as materialized (select array_agg(ord order by ord) as ords from given where ord = first),
+    added as materialized (
+      select firsts.ords[done.ord] as ord, done.outcome, done.id, done.existing_id, done.existing_state
+      from firsts
+      cross join lateral asyncq._resolve_unique(
+        array(select jobs[one.ord] from unnest(firsts.ords) with ordinality as one(ord, place) order by one.place)) as done)
+    select given.ord, case
+        when given.ord = added.ord then added.outcome
+        when given.on_conflict = 'reject' then 'rejected'
         else 'deduplicated'
       end,
-      ids[answer.position],
-      case when job.ordinality = answer.first then existing_ids[answer.position] else ids[answer.position] end,
+      added.id,
+      case when given.ord = added.ord then added.existing_id else added.id end,
       case
-        when job.ordinality = answer.first or outcomes[answer.position] <> 'added' then existing_states[answer.position]
-        when asyncq.now() < added[answer.position].run_at then 'scheduled'
+        when given.ord = added.ord or added.outcome <> 'added' then added.existing_state
+        when asyncq.now() < jobs[added.ord].run_at then 'scheduled'
         else 'available'
       end
-    from unnest(jobs) with ordinality as job
-    cross join lateral (select firsts[job.ordinality] as first, positions[job.ordinality] as position) as answer;
+    from given join added on added.ord = given.first;
 end
 $$;
 
@@ -139,9 +120,9 @@ create or replace function asyncq._all_ask_alike(jobs asyncq._new_job[]) returns
     given.job_key is null and given.idempotency_key is null and given.rerun is not true
     and (given.unique_key is null
       or given.on_conflict in ('ignore', 'reject')
-      and given.states @> '{available,scheduled}'
+      and (given.states is null or given.states @> '{available,scheduled}')
       and coalesce(asyncq._period(given.period) > '0', true)
-      and given.states = given.first_states
+      and given.states is not distinct from given.first_states
       and given.period is not distinct from given.first_period), false))
   from (
     select job.*, first_value(job.states) over of_key as first_states, first_value(job.period) over of_key as first_period
@@ -152,13 +133,12 @@ create or replace function asyncq._all_ask_alike(jobs asyncq._new_job[]) returns
 -- Whether a job has, or will have in this call, both a job key and a key under a unique policy. Then two jobs of the
 -- call that share no key may meet in it. The keys are locked.
 create or replace function asyncq._mixes_keys(jobs asyncq._new_job[]) returns boolean
-  language plpgsql volatile
+  language sql volatile
   as $$
-declare
-  keys constant text[] := array(select job.job_key from unnest(jobs) as job where job.job_key is not null);
-begin
-  return keys <> '{}' and (
-    exists (select from unnest(jobs) as job where job.job_key is not null and job.unique_key is not null)
-    or exists (select from asyncq._jobs as job where job.key = any(keys) and job.unique_key is not null));
-end
-$$;
+  select exists (
+    select from unnest(jobs) as job
+    where job.job_key is not null
+      -- `offset 0`: each key is looked up, and no plan reads all jobs.
+      and (job.unique_key is not null or exists (
+        select from asyncq._jobs as held where held.key = job.job_key and held.unique_key is not null offset 0)))
+  $$;

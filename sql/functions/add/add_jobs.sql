@@ -26,7 +26,6 @@ $$;
 create or replace function asyncq._add_jobs(jobs asyncq._new_job[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
-  set search_path = pg_catalog, pg_temp
   as $$
 #variable_conflict use_column
 begin

@@ -19,16 +19,14 @@ declare
   -- Whether a job has a key under a unique policy or an idempotency key; and whether one has a job key.
   asks boolean;
   has_job_keys boolean;
-  earliest timestamptz;
   keys text := 'new';
 begin
   if coalesce(cardinality(jobs), 0) = 0 then
     return;
   end if;
   perform asyncq._check_jobs(jobs);
-  select bool_or(job.unique_key is not null or job.idempotency_key is not null), bool_or(job.job_key is not null),
-      min(coalesce(job.run_at, '-infinity'))
-    into asks, has_job_keys, earliest
+  select bool_or(job.unique_key is not null or job.idempotency_key is not null), bool_or(job.job_key is not null)
+    into asks, has_job_keys
     from unnest(jobs) as job;
   if asks or has_job_keys then
     keys := asyncq._lock_key_holders(jobs, asks);
@@ -47,13 +45,8 @@ begin
         select held.*, held.outcome <> 'added' or held.existing_id is not null as is_special
         from asyncq._add_in_pieces(jobs, asks, keys) as held) as done;
   end if;
-  if keys <> 'new' then
-    -- The jobs themselves decide: one that existed before may run, or be due at another time than the call says. Those
-    -- that were not changed count too, since a fetch has skipped them while they were locked.
-    perform asyncq._wake_for(ids);
-  elsif earliest <= asyncq.clock() + interval '60 s' then
-    -- As _wake_for, without a look at the jobs.
-    perform asyncq._wake_workers();
-  end if;
+  -- The jobs themselves decide: one that existed before may run, or be due at another time than the call says. Those
+  -- that were not changed count too, since a fetch has skipped them while they were locked.
+  perform asyncq._wake_for(ids);
 end
 $$;

@@ -7,64 +7,48 @@ create or replace function asyncq._check_jobs(jobs asyncq._new_job[]) returns vo
 declare
   bad record;
 begin
-  -- Nearly always all is well, which is cheaper to see at once.
-  if not exists (
-    select from unnest(jobs) as job
-    where job.identifier is null or length(job.identifier) > 128 or length(job.queue_name) > 128 or job.queue_name = 'default'
-      or job.max_attempts not between 1 and 32767 or job.priority not between -32768 and 32767
-      or length(job.job_key) not between 1 and 512
-      or job.job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe')
-      or job.run_at < '0001-01-01 00:00:00+00' or job.run_at >= '10000-01-01 00:00:00+00'
-      or pg_column_size(job.payload) > 16777216 + 4
-      or strpos(job.payload::text, E'\\u') > 0 and job.payload::text ~ E'\\\\u(0000|[dD][89a-fA-F])')
-  then
-    return;
-  end if;
-  select spec.ordinality as ord, fault.code, fault.field, fault.said into bad
-  from unnest(jobs) with ordinality as spec
-  cross join lateral (select case
-    when spec.identifier is null then 'GWBID identifier must not be null'
-    when length(spec.identifier) > 128
-      then 'GWBID identifier is ' || length(spec.identifier) || ' characters long, at most 128 are allowed'
-    when length(spec.queue_name) > 128
-      then 'GWBQN queue_name is ' || length(spec.queue_name) || ' characters long, at most 128 are allowed'
-    when spec.queue_name = 'default'
-      then 'GWBQN queue_name ''default'' is reserved for jobs without a queue'
-    when spec.job_key = '' then 'GWBJK job_key is empty, at least 1 character is needed'
-    when length(spec.job_key) > 512
-      then 'GWBJK job_key is ' || length(spec.job_key) || ' characters long, at most 512 are allowed'
-    when spec.max_attempts < 1 then 'GWBMA max_attempts is ' || spec.max_attempts || ', at least 1 is needed'
-    when spec.max_attempts > 32767
-      then 'GWBMA max_attempts is ' || spec.max_attempts || ', at most 32767 is allowed'
-    when spec.job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe')
-      then 'GWBKM job_key_mode ''' || spec.job_key_mode
-        || ''' is unknown, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe'''
-    when spec.priority not between -32768 and 32767
-      then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
-    when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
-      then '22008 run_at is ' || (to_json(spec.run_at at time zone 'UTC') #>> '{}') || ', expected a year from 1 to 9999'
-    -- With the header of a value in memory.
-    when pg_column_size(spec.payload) > 16777216 + 4
-      then 'GWBPL payload is ' || octet_length(spec.payload::text) || ' bytes of JSON, at most 16777216 are allowed'
-    when strpos(spec.payload::text, E'\\u0000') > 0
-      and spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
-      then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
-    -- Less escaped backslashes and whole pairs, as in _check_escapes. No worker could read it, and no other array be
-    -- joined to it.
-    when strpos(spec.payload::text, E'\\u') > 0
-      and regexp_replace(
-        replace(spec.payload::text, E'\\\\', '..'),
-        E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '..', 'g') ~ E'\\\\u[dD][89a-fA-F]'
-      then 'GWBPL payload holds half of a surrogate pair, which is no character'
-  end) as broken(rule)
-  cross join lateral (select
-    split_part(broken.rule, ' ', 1), split_part(broken.rule, ' ', 2), substr(broken.rule, 7)
-  ) as fault(code, field, said)
+  select broken.ord, broken.rule into bad
+  from (
+    select spec.ordinality as ord, case
+      when spec.identifier is null then 'GWBID identifier must not be null'
+      when length(spec.identifier) > 128
+        then 'GWBID identifier is ' || length(spec.identifier) || ' characters long, at most 128 are allowed'
+      when length(spec.queue_name) > 128
+        then 'GWBQN queue_name is ' || length(spec.queue_name) || ' characters long, at most 128 are allowed'
+      when spec.queue_name = 'default'
+        then 'GWBQN queue_name ''default'' is reserved for jobs without a queue'
+      when spec.job_key = '' then 'GWBJK job_key is empty, at least 1 character is needed'
+      when length(spec.job_key) > 512
+        then 'GWBJK job_key is ' || length(spec.job_key) || ' characters long, at most 512 are allowed'
+      when spec.max_attempts < 1 then 'GWBMA max_attempts is ' || spec.max_attempts || ', at least 1 is needed'
+      when spec.max_attempts > 32767
+        then 'GWBMA max_attempts is ' || spec.max_attempts || ', at most 32767 is allowed'
+      when spec.job_key_mode not in ('replace', 'preserve_run_at', 'unsafe_dedupe')
+        then 'GWBKM job_key_mode ''' || spec.job_key_mode
+          || ''' is unknown, expected ''replace'', ''preserve_run_at'' or ''unsafe_dedupe'''
+      when spec.priority not between -32768 and 32767
+        then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
+      when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
+        then '22008 run_at is ' || (to_json(spec.run_at at time zone 'UTC') #>> '{}') || ', expected a year from 1 to 9999'
+      -- With the header of a value in memory.
+      when pg_column_size(spec.payload) > 16777216 + 4
+        then 'GWBPL payload is ' || octet_length(spec.payload::text) || ' bytes of JSON, at most 16777216 are allowed'
+      when strpos(spec.payload::text, E'\\u') = 0 then null
+      when spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
+        then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
+      -- Less escaped backslashes and whole pairs, as in _check_escapes. No worker could read it, and no other array be
+      -- joined to it.
+      when regexp_replace(
+          replace(spec.payload::text, E'\\\\', '..'),
+          E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '..', 'g') ~ E'\\\\u[dD][89a-fA-F]'
+        then 'GWBPL payload holds half of a surrogate pair, which is no character'
+    end as rule
+    from unnest(jobs) with ordinality as spec offset 0) as broken
   where broken.rule is not null
-  order by spec.ordinality limit 1;
+  order by broken.ord limit 1;
   if found then
-    raise exception using errcode = bad.code, column = bad.field, message = bad.said,
-      detail = 'Job ' || bad.ord || ' of ' || cardinality(jobs) || '.';
+    raise exception using errcode = split_part(bad.rule, ' ', 1), column = split_part(bad.rule, ' ', 2),
+      message = substr(bad.rule, 7), detail = 'Job ' || bad.ord || ' of ' || cardinality(jobs) || '.';
   end if;
 end
 $$;

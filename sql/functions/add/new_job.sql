@@ -1,5 +1,5 @@
--- A job to be added, from the values that most adds have and from the record of its options (extra; null for none). The
--- arguments between them are for callers in SQL, who have no record of these.
+-- A job to be added, from the values that most adds have, and the record of its options (extra; null for none). The
+-- arguments after extra are for callers in SQL, which have no record of these options.
 -- Inlined, also into statements on callers' connections: so all names are qualified.
 create or replace function asyncq._new_job(
   identifier text, payload json, queue_name text, run_at timestamptz, extra jsonb, max_attempts int default null,
@@ -14,10 +14,9 @@ create or replace function asyncq._new_job(
     extra)
   $$;
 
--- The record of the options of an add: it has the names of _new_job's attributes, and is null without options. All
--- members of options are listed and checked here; a null member counts as missing, but meta is an object.
+-- The record of the options of an add: its members are attributes of the type _new_job. It is null without options. All
+-- members of options are listed and checked here. A null member counts as missing, but meta must be an object.
 -- asyncq/domain/deduplication.py makes the same record.
---
 -- meta has limits, since a reader of jobs may refuse deeper nesting or larger numbers.
 create or replace function asyncq._extra(options jsonb, identifier text, queue_name text, payload json, job_key text)
   returns jsonb
@@ -27,7 +26,7 @@ declare
   known constant text[] := '{meta,unique,singleton,subject,force,rerun,idempotency_key,idempotency_window_s}';
   unknown text;
   size int;
-  -- Whatever is not there is null.
+  -- The options without nulls, meta and unique.
   given jsonb;
   policy jsonb;
   is_singleton boolean;
@@ -49,7 +48,7 @@ begin
     when jsonb_typeof(options -> 'meta') <> 'object'
       then 'options: meta must be an object, got ' || jsonb_typeof(options -> 'meta')
     when size > 16777216 then 'options: meta is ' || size || ' bytes of JSON, at most 16777216 are allowed'
-    -- Shorter ones have no room for either.
+    -- A shorter text has no room for either.
     when size >= 309 and jsonb_path_exists(options, '$.meta.**{500}') then 'options: meta is nested more than 500 levels deep'
     when size >= 309 and jsonb_path_exists(
         options, 'strict $.meta.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')
@@ -81,11 +80,6 @@ begin
       then 'rerun waits for the job that runs, which unique.on_conflict ''' || (policy ->> 'on_conflict') || ''' cancels'
     when job_key is not null and not is_forced and (policy is not null or is_singleton)
       then 'job_key goes without unique and singleton: they are two answers to what becomes of an add beside another job'
-  end;
-  if fault is not null then
-    raise exception using errcode = 'GWBUP', column = split_part(fault, ' ', 1), message = fault;
-  end if;
-  fault := case
     when jsonb_typeof(given -> 'idempotency_key') <> 'string' then 'idempotency_key must be a text'
     when given ->> 'idempotency_key' = '' then 'idempotency_key is empty, at least 1 character is needed'
     when length(given ->> 'idempotency_key') > 200
@@ -97,20 +91,19 @@ begin
       then 'idempotency_window_s is ' || left(given ->> 'idempotency_window_s', 40) || ', expected more than 0, at most 31622400'
   end;
   if fault is not null then
-    raise exception using errcode = 'GWBIK', column = split_part(fault, ' ', 1), message = fault;
+    raise exception using errcode = case when fault like 'idempotency%' then 'GWBIK' else 'GWBUP' end,
+      column = split_part(fault, ' ', 1), message = fault;
   elsif identifier is null then
     -- _check_jobs refuses it.
     return null;
   end if;
   if is_singleton then
     policy := asyncq._check_policy('{"on_conflict": "ignore"}');
-    extra := jsonb_build_object('unique_key', asyncq._singleton_key(identifier, given ->> 'subject'));
-  elsif policy is not null then
-    extra := jsonb_build_object(
-      'unique_key', asyncq._unique_key(policy, identifier, queue_name, payload, (options -> 'meta')::json));
   end if;
   if policy is not null then
-    extra := extra || jsonb_build_object(
+    extra := jsonb_build_object(
+      'unique_key', asyncq._unique_key(
+        policy, identifier, queue_name, payload, (options -> 'meta')::json, given ->> 'subject'),
       'on_conflict', case when is_forced then 'add' else policy ->> 'on_conflict' end, 'states', policy -> 'states',
       'period', policy -> 'period');
   end if;
@@ -128,22 +121,20 @@ begin
 end
 $$;
 
--- The key of a job under a unique policy: the SHA-256 of its counted parts, as canonical JSON; null without a policy.
--- policy is what _check_policy returned. args is the payload, null for {}; queue is null for a job without one. meta is
--- json like args, for the sake of its numbers; jsonb can be cast to it, as what jsonb changes is the same or refused.
+-- The key of a job under a unique policy: the SHA-256 of its counted parts, as canonical JSON. policy is the result of
+-- _check_policy. args is the payload, null for {}; queue is null for a job without one. meta is json like args, for the
+-- sake of its numbers; jsonb can be cast to it, as what jsonb changes is the same or refused.
+-- subject is that of a singleton, whose policy is the default. Without a subject an add with the default policy has the
+-- same key, and can replace the waiting singleton. No policy of the Open Job Spec has a subject.
 -- The key is as secret as the payload: no message contains it.
-create or replace function asyncq._unique_key(policy jsonb, type text, queue text, args json, meta json) returns bytea
+create or replace function asyncq._unique_key(
+  policy jsonb, type text, queue text, args json, meta json, subject text default null) returns bytea
   language plpgsql immutable
   as $$
 declare
   dimension text;
   canonical text := '';
 begin
-  if policy is null then
-    return null;
-  elsif type is null then
-    raise exception using errcode = 'GWBUP', column = 'type', message = 'type must not be null';
-  end if;
   -- Members of args that are named have to be there, whether args count or not.
   if policy -> 'keys' ? 'args' or jsonb_array_length(nullif(policy -> 'args_keys', 'null')) > 0 then
     dimension := asyncq._canonical_members(coalesce(args, '{}'), policy -> 'args_keys', 'args');
@@ -158,19 +149,8 @@ begin
   if policy -> 'keys' ? 'queue' then
     canonical := canonical || '"queue":' || to_json(asyncq._nfc(coalesce(queue, 'default'))) || ',';
   end if;
+  canonical := canonical || coalesce('"subject":' || to_json(asyncq._nfc(subject)) || ',', '');
   canonical := '{' || canonical || '"type":' || to_json(asyncq._nfc(type)) || '}';
   return sha256(convert_to(canonical, 'UTF8'));
 end
 $$;
-
--- The key of a singleton: of a type, or of a type and a subject. Without a subject it is that of the default unique
--- policy, so that an add with such a policy can replace the waiting singleton; no policy of the Open Job Spec has a
--- subject.
-create or replace function asyncq._singleton_key(type text, subject text) returns bytea
-  language sql immutable
-  as $$
-  select sha256(convert_to(
-    '{' || coalesce('"subject":' || to_json(asyncq._nfc(subject)) || ',', '')
-      || '"type":' || to_json(asyncq._nfc(type)) || '}',
-    'UTF8'))
-  $$;

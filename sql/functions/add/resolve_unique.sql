@@ -94,31 +94,31 @@ $$;
 
 -- The jobs that prevent an add under its unique policy. This is the only copy of this rule. They have its key and one
 -- of the policy's states, and were created within the policy's period. Inlined into statements whose snapshots are
--- newer than the locks. is_row: the job has a row in _jobs, and is not only kept as ended.
+-- newer than the locks.
 -- One probe of each index under every plan: only the key's condition fits an index, and offset 0 keeps it from becoming
 -- a join.
 create or replace function asyncq._matches(unique_key bytea, states text[], period text, moment timestamptz)
-  returns table (id bigint, state text, created_at timestamptz, run_at timestamptz, is_row boolean)
+  returns table (id bigint, state text, created_at timestamptz, run_at timestamptz)
   language sql stable
   as $$
-  select held.id, held.state, held.created_at, held.run_at, held.is_row
+  select held.id, held.state, held.created_at, held.run_at
   from (
-    select job.id, asyncq._state(job), job.created_at, job.run_at, true
+    select job.id, asyncq._state(job), job.created_at, job.run_at
     from asyncq._jobs as job
     where job.unique_key = _matches.unique_key
       and not asyncq._is_discarded(job)
     union all
-    select job.id, 'discarded', job.created_at, job.run_at, true
+    select job.id, 'discarded', job.created_at, job.run_at
     from asyncq._jobs as job
     where 'discarded' = any(states) and job.unique_key = _matches.unique_key
       and not asyncq._is_ready(job) and asyncq._state(job) = 'discarded'
     union all
-    select ended.id, ended.state, ended.created_at, null, false
+    select ended.id, ended.state, ended.created_at, null
     from asyncq._ended_jobs as ended
     where states && '{completed,cancelled,discarded}'
       and ended.unique_key = _matches.unique_key and coalesce(ended.keep_until, 'infinity') > moment)
-    as held(id, state, created_at, run_at, is_row)
-  where held.state = any(states)
+    as held(id, state, created_at, run_at)
+  where held.state = any(coalesce(states, '{available,active,scheduled,retryable,pending}'))
     and (period is null
       or ((held.created_at at time zone 'UTC') + asyncq._period(period)) at time zone 'UTC' > moment)
   offset 0

@@ -1,6 +1,5 @@
--- Store the names of new tasks, sorted, so that two callers with the same new names never deadlock. Nearly always there
--- is one name, and it is known. A retired name is in use again: its mark is cleared, which waits for a cleanup that is
--- about to remove it.
+-- Store the names of new tasks, sorted, so that two callers with the same new names never deadlock. A retired name is
+-- in use again: its mark is cleared, which waits for a cleanup that is about to remove it.
 create or replace function asyncq._store_tasks(identifiers text[]) returns void
   language plpgsql volatile
   as $$
@@ -8,12 +7,6 @@ create or replace function asyncq._store_tasks(identifiers text[]) returns void
 declare
   missing text[];
 begin
-  if array_remove(identifiers, identifiers[1]) = '{}' then
-    perform from asyncq._tasks where identifier = identifiers[1] and retired_in is null;
-    if found then
-      return;
-    end if;
-  end if;
   select array_agg(given.name order by given.name collate "C") into missing
     from (select distinct name from unnest(identifiers) as listed(name)) as given
     left join lateral (select id, retired_in from asyncq._tasks where identifier = given.name offset 0) as known on true

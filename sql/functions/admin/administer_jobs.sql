@@ -54,18 +54,19 @@ begin
   if act in ('cancel', 'complete') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
   end if;
-  if act = 'cancel' then
+  case act
+  when 'cancel' then
     perform asyncq._cancel_running(held);
     perform asyncq._end_jobs(
       array(select job.id from asyncq._jobs as job where job.id = any(held) and job.locked_by is null), 'cancelled');
-  elsif act = 'complete' then
+  when 'complete' then
     perform asyncq._end_jobs(held, 'completed');
-  elsif act = 'discard' then
+  when 'discard' then
     update asyncq._jobs as job
       set attempts = job.max_attempts, attempts_made = coalesce(job.attempts_made, job.attempts),
         last_error = coalesce(error_message, 'Manually marked as failed'), updated_at = moment
       where job.id = any(held);
-  elsif act = 'reschedule' then
+  when 'reschedule' then
     update asyncq._jobs as job
       set run_at = coalesce(_administer_jobs.run_at, job.run_at), priority = coalesce(_administer_jobs.priority, job.priority),
         attempts = coalesce(_administer_jobs.attempts, job.attempts),
@@ -74,13 +75,11 @@ begin
           then job.attempts_made end,
         updated_at = moment
       where job.id = any(held);
-  elsif act = 'retry' then
+  when 'retry' then
     update asyncq._jobs as job
       set run_at = moment, attempts = 0, attempts_made = null, interruptions = 0, updated_at = moment
       where job.id = any(held);
-  else
-    raise exception using errcode = '22023', message = 'unknown act ' || act;
-  end if;
+  end case;
   -- All of them: fetches have skipped a job that was locked here and not changed.
   perform asyncq._wake_for(job_ids);
   if act not in ('cancel', 'complete') then

@@ -104,7 +104,7 @@ begin
     end if;
   end if;
   if not waits then
-    return query select 'ready', 
+    return query select 'ready',
       'the next fetch takes it, by worker ' || array_to_string(able, ' or ') || ', when a slot is free';
   end if;
 end

@@ -59,7 +59,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   join asyncq._all_jobs() as job on job.id = ended.id
   union all
   -- A job is in one place.
-  select 'batched_twice', job.id, 'has a row, and is in a batch too' 
+  select 'batched_twice', job.id, 'has a row, and is in a batch too'
   from asyncq._batched_jobs() as batched
   join asyncq._jobs as job on job.id = batched.id
   union all

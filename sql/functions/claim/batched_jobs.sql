@@ -33,7 +33,6 @@ $$;
 -- The queues whose jobs run in batches; a name may occur more than once.
 create or replace function asyncq._batched_queues() returns setof text
   language sql stable
-  set search_path = pg_catalog, pg_temp
   as $$
   select member.queue
   from asyncq._batches as batch

@@ -4,7 +4,6 @@
 -- would keep all others from being returned.
 create or replace function asyncq._split_batches(batches tid[]) returns setof bigint
   language sql volatile
-  set search_path = pg_catalog, pg_temp
   as $$
   with gone as (
     delete from asyncq._batches where ctid = any(batches)
@@ -58,7 +57,6 @@ $$;
 -- ids of the rows.
 create or replace function asyncq._split_batches_of_worker(worker int, tokens bigint[]) returns setof bigint
   language sql volatile
-  set search_path = pg_catalog, pg_temp
   as $$
   select split.id
   from asyncq._split_batches(array(

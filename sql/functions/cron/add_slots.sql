@@ -17,6 +17,7 @@ declare
   due bigint[];
   busy bigint[];
   ords bigint[];
+  is_single boolean;
   failure text;
   message text;
 begin
@@ -27,31 +28,26 @@ begin
   if due = '{}' then
     return;
   end if;
-  begin
-    -- The rows are complete before the first one is passed on: a failure leaves none behind.
-    return query
-      select added.ord, added.outcome, added.id, null::text, null::text
-      from asyncq._add_due_slots(
-        due, crontabs, slots, identifiers, payloads, queue_names, extras) as added;
-    return;
-  exception when others then
-    -- Which item it is, the loop finds out, and says.
-    null;
-  end;
-  for ords in
-    select array_agg(one.ord order by one.ord) from unnest(due) as one(ord) group by crontabs[one.ord] order by min(one.ord)
+  for ords, is_single in
+    select due, false
+    union all
+    (select array_agg(one.ord order by one.ord), true from unnest(due) as one(ord)
+      group by crontabs[one.ord] order by min(one.ord))
   loop
     begin
+      -- The rows are complete before the first one is passed on: a failure leaves none behind.
       return query
         select added.ord, added.outcome, added.id, null::text, null::text
-        from asyncq._add_due_slots(
-          ords, crontabs, slots, identifiers, payloads, queue_names, extras) as added;
+        from asyncq._add_due_slots(ords, crontabs, slots, identifiers, payloads, queue_names, extras) as added;
+      exit when not is_single;
     exception when others then
+      -- Of all items together: the next turns of the loop find out which one it was.
+      continue when not is_single;
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;
       if failure = '55P03' then
-        -- Somebody holds a job that this item would change, and perhaps those of many. What is left waits no longer
-        -- than it has to.
+        -- Another transaction locks a job that this item would change, and perhaps the jobs of many items. The next
+        -- items wait no longer than they have to.
         perform set_config('lock_timeout', '50ms', true);
       end if;
     end;

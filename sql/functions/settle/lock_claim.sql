@@ -14,8 +14,6 @@ create or replace function asyncq._lock_claim(worker int, job bigint, token bigi
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
   as $$
-declare
-  number constant text := pg_current_xact_id();
 begin
   -- The server is to notice within half a minute that the worker's machine is gone: until then no other worker gets the
   -- job.
@@ -29,7 +27,7 @@ begin
       select held.id from asyncq._jobs as held
       where held.id = job and held.locked_by = worker and held.lock_token = token and held.cancelled_at is null
       for key share)
-    select number, pg_backend_pid(), case
+    select pg_current_xact_id()::text, pg_backend_pid(), case
       when exists (select from standing) then 'locked'
       when exists (
         select from asyncq._batches as batch

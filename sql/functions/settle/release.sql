@@ -15,11 +15,6 @@ create or replace function asyncq._release(
   interruptions int[] default null, frees_queues boolean default true)
   returns table (id bigint, ending text)
   language plpgsql volatile
-  set search_path = pg_catalog, pg_temp
-  -- Each row is found by its id, even where the server knows nothing of the table yet; the workers' connections disable
-  -- sorts.
-  set enable_seqscan = off
-  set enable_sort = on
   as $$
 #variable_conflict use_column
 declare

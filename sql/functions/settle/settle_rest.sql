@@ -9,7 +9,10 @@ create or replace function asyncq._settle_rest(
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
+  -- Each row is found by its id, even where the server knows nothing of the table yet. The workers disable sorts for
+  -- fetches.
   set enable_seqscan = off
+  set enable_sort = on
   as $$
 #variable_conflict use_column
 declare

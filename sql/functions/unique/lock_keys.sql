@@ -32,7 +32,7 @@ create or replace function asyncq._lock_key_holders(jobs asyncq._new_job[], asks
   as $$
 declare
   job_keys constant text[] := array(select job.job_key from unnest(jobs) as job where job.job_key is not null);
-  keys text[] := array(select 'key:' || given from unnest(job_keys) as given);
+  keys text[];
   locked bigint;
   unique_keys bytea[];
   of_discarded bytea[];
@@ -40,36 +40,33 @@ declare
   has_request boolean;
   is_taken boolean;
 begin
-  if not asks then
-    locked := asyncq._lock_keys(keys);
-    perform from asyncq._jobs as job where job.key = any(job_keys) order by job.id + 0 for no key update;
-    is_taken := found;
-  else
-    select
-        keys || coalesce(array_agg('unique:' || encode(given.unique_key, 'hex')) filter (where given.unique_key is not null), '{}')
-          || coalesce(array_agg('request:' || given.idempotency_key) filter (where given.idempotency_key is not null), '{}'),
-        array_agg(given.unique_key) filter (where given.on_conflict <> 'add'),
-        array_agg(given.unique_key) filter (where given.on_conflict <> 'add' and 'discarded' = any(given.states)),
-        array_agg(given.unique_key) filter (where given.states && '{completed,cancelled,discarded}'),
-        bool_or(given.idempotency_key is not null)
-      into keys, unique_keys, of_discarded, of_ended, has_request
-      from unnest(jobs) as given;
-    locked := asyncq._lock_keys(keys);
-    -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty
-    -- once.
-    perform from asyncq._jobs as job
-      where job.id = any(array(
-        select held.id from asyncq._jobs as held where held.key = any(job_keys)
-        union all
-        select held.id from asyncq._jobs as held
-        where held.unique_key = any(unique_keys) and not asyncq._is_discarded(held)
-        union all
-        select held.id from asyncq._jobs as held
-        where held.unique_key = any(of_discarded) and not asyncq._is_ready(held)))
-      order by job.id + 0 for no key update;
-    is_taken := found or has_request
-      or exists (select from asyncq._ended_jobs as ended where ended.unique_key = any(of_ended));
-  end if;
+  keys := array(
+    select 'key:' || given from unnest(job_keys) as given
+    union all
+    select 'unique:' || encode(job.unique_key, 'hex') from unnest(jobs) as job where job.unique_key is not null
+    union all
+    select 'request:' || job.idempotency_key from unnest(jobs) as job where job.idempotency_key is not null);
+  locked := asyncq._lock_keys(keys);
+  select
+      array_agg(given.unique_key) filter (where given.on_conflict <> 'add'),
+      array_agg(given.unique_key) filter (where given.on_conflict <> 'add' and 'discarded' = any(given.states)),
+      array_agg(given.unique_key) filter (where given.states && '{completed,cancelled,discarded}'),
+      bool_or(given.idempotency_key is not null)
+    into unique_keys, of_discarded, of_ended, has_request
+    from unnest(jobs) as given;
+  -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
+  perform from asyncq._jobs as job
+    where job.id = any(array(
+      select held.id from asyncq._jobs as held where held.key = any(job_keys)
+      union all
+      select held.id from asyncq._jobs as held
+      where held.unique_key = any(unique_keys) and not asyncq._is_discarded(held)
+      union all
+      select held.id from asyncq._jobs as held
+      where held.unique_key = any(of_discarded) and not asyncq._is_ready(held)))
+    order by job.id + 0 for no key update;
+  is_taken := found or has_request
+    or exists (select from asyncq._ended_jobs as ended where ended.unique_key = any(of_ended));
   return case
     when locked < cardinality(keys) then 'repeated'
     when asks and cardinality(jobs) > 1 and asyncq._mixes_keys(jobs) then 'repeated'

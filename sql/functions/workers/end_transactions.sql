@@ -35,7 +35,6 @@ $$;
 -- ended.
 create or replace function asyncq._end_backend(backend int, patience_ms bigint, title text) returns boolean
   language plpgsql volatile
-  set search_path = pg_catalog, pg_temp
   as $$
 begin
   return pg_terminate_backend(backend, patience_ms);

@@ -22,9 +22,7 @@ begin
     select job.id from asyncq._jobs as job
     where asyncq._is_discarded(job) and job.updated_at < long_ago
     order by job.updated_at limit most for update skip locked);
-  if cardinality(discarded_ids) > 0 then
-    perform asyncq._end_jobs(discarded_ids, 'discarded');
-  end if;
+  perform asyncq._end_jobs(discarded_ids, 'discarded');
   delete from asyncq._ended_jobs where id = any(array(
     select id from asyncq._ended_jobs where keep_until <= moment
     order by keep_until limit most for update skip locked));

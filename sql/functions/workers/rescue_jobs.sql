@@ -54,17 +54,6 @@ begin
       and listener.database = (select oid from pg_database where datname = current_database())
       and listener.mode = 'ExclusiveLock' and listener.granted and listener.pid <> pg_backend_pid();
   if thorough then
-    -- Also those of a live worker whose jobs were deleted by hand: it has nothing to settle. A queue and its running
-    -- job are stored and deleted in one transaction.
-    delete from asyncq._queues
-      where name = any(array(
-        select queue.name from asyncq._queues as queue
-        where not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null)
-          and queue.name not in (select asyncq._batched_queues())
-        order by queue.name for update skip locked));
-    if found then
-      perform pg_notify('asyncq:jobs', 'all');
-    end if;
     gone := gone || array(
       select claim.locked_by from (
         select locked_by from asyncq._jobs where locked_at is not null
@@ -74,11 +63,9 @@ begin
         select locked_by from asyncq._queues) as claim
       where not exists (select from asyncq._workers as worker where worker.id = claim.locked_by));
   end if;
-  if cardinality(gone) = 0 then
+  if cardinality(gone) = 0 and not thorough then
     return;
   end if;
-  -- One of them may have been on call.
-  perform pg_notify('asyncq:jobs', 'all');
   perform asyncq._split_batches(array(
     select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
   -- A slot ends with its batch. If an add holds the batch, the next rescue sees it. Until then the worker keeps its row
@@ -111,14 +98,20 @@ begin
     from unnest(held, owners, ran, marked) as claim(id, worker_id, ran, is_marked)
     join asyncq._jobs as job on job.id = any(array[claim.id])
     where not claim.is_marked;
-  -- `offset 0`: each queue and each worker is looked up. An anti-join could read the claims of all workers.
+  -- If thorough, also a queue of a live worker whose job was deleted by hand. A queue and its running job are stored and
+  -- deleted in one transaction. `offset 0`: each queue and each worker is looked up. An anti-join could read the claims
+  -- of all workers.
   delete from asyncq._queues
     where name = any(array(
       select queue.name from asyncq._queues as queue
-      where queue.locked_by = any(gone)
+      where (thorough or queue.locked_by = any(gone))
         and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null offset 0)
         and queue.name not in (select asyncq._batched_queues())
       order by queue.name for update skip locked));
+  -- A dead worker may have been on call.
+  if found or cardinality(gone) > 0 then
+    perform pg_notify('asyncq:jobs', 'all');
+  end if;
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.locked_at is not null offset 0)

@@ -39,17 +39,13 @@ held as materialized (
   order by id for update skip locked),
 gone as (
   delete from asyncq._jobs where ctid = any(array(select ctid from held)) returning id, queue),
+settled as materialized (
+  select id, queue from gone
+  union all
+  select unnest(ids), unnest(queues) from closed
+  where lock_token in (select lock_token from removed union all select lock_token from kept_open)),
 freed as (
   delete from asyncq._queues
-  where name = any(array(
-      select queue from gone where queue is not null
-      union all
-      select unnest(queues) from closed
-      where lock_token in (select lock_token from removed union all select lock_token from kept_open)))
-    and locked_by = $1)
+  where name = any(array(select queue from settled where queue is not null)) and locked_by = $1)
 select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written
-from (
-  select id from gone
-  union all
-  select unnest(ids) from closed
-  where lock_token in (select lock_token from removed union all select lock_token from kept_open)) as written
+from settled

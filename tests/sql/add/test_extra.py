@@ -29,10 +29,10 @@ async def extra(
     return None if text is None else json.loads(text)
 
 
-async def keyed(sql: Session, function: str, *args: str | None) -> str:
-    """A key, by the function that makes it."""
-    marks = ", ".join(f"${number}" for number, _ in enumerate(args, 1))
-    return await sql.value(f"select asyncq.{function}({marks})::text", *args)
+async def keyed(sql: Session, task: str, subject: str | None) -> str:
+    """The key of a singleton."""
+    key = "select asyncq._unique_key(asyncq._check_policy('{}'), $1, null, null, null, $2)::text"
+    return await sql.value(key, task, subject)
 
 
 @pytest.mark.parametrize("options", [None, {}, {"unique": None, "singleton": False, "force": False}])
@@ -76,8 +76,8 @@ async def test_every_member_of_a_policy_arrives(sql: Session) -> None:
 
 async def test_a_singleton_is_a_policy_that_ignores(sql: Session) -> None:
     """One mechanism for both."""
-    key = await keyed(sql, "_singleton_key", "email.send", None)
-    subject = await keyed(sql, "_singleton_key", "email.send", "a")
+    key = await keyed(sql, "email.send", None)
+    subject = await keyed(sql, "email.send", "a")
     asked = {"unique_key": key, "on_conflict": "ignore", "states": [*DEFAULT_STATES], "period": None}
 
     assert asked == await extra(sql, {"singleton": True}, queue="q", payload='{"any": 1}')

@@ -5,6 +5,7 @@ import json
 from random import Random
 from typing import Any
 
+from asyncq.domain.deduplication import singleton_key
 from asyncq.domain.unique import UniquePolicy
 from tests.support.json_texts import chances, collect, quoted, some_text, some_value
 from tests.support.session import Session
@@ -12,6 +13,7 @@ from tests.support.twins import differences, outcome, outcomes
 from tests.support.vectors import KEYED, KEYLESS
 
 CALL = "encode(asyncq._unique_key(asyncq._check_policy(a1::jsonb), a2, a3, a4::json, a5::json), 'hex')"
+SINGLETON = "select encode(asyncq._unique_key(asyncq._check_policy('{}'), $1, null, null, null, $2), 'hex')"
 
 
 def in_python(policy: dict[str, Any], job: dict[str, Any]) -> str:
@@ -48,16 +50,6 @@ async def test_a_key_has_32_bytes(sql: Session) -> None:
     assert hashlib.sha256(b'{"type":"t"}').digest() == key
 
 
-async def test_without_a_policy_there_is_no_unique_key(sql: Session) -> None:
-    """Such a job conflicts with none."""
-    assert await sql.value("select asyncq._unique_key(null, 't', null, null, null)") is None
-
-
-async def test_a_job_needs_a_type(sql: Session) -> None:
-    """Two jobs without one would be the same."""
-    assert ["GWBUP type"] == await keys(sql, [({}, {})])
-
-
 async def test_python_and_sql_agree_on_jobs_of_all_kinds(sql: Session) -> None:
     """2,000 jobs by chance, under policies that name some of their members."""
     given = collect(chances.map(some_job), 2000)
@@ -82,3 +74,28 @@ def some_job(chance: Random) -> tuple[dict[str, Any], dict[str, Any]]:
     policy["args_keys"] = chance.choice([None, named["args"], named["args"], [*named["args"], "missing"]])
     policy["meta_keys"] = named["meta"] or None
     return policy, job
+
+
+async def test_each_subject_has_a_key_of_its_own(sql: Session) -> None:
+    """Quotes in it cannot make it look like another one's."""
+    pairs = [
+        ("t", None),
+        ("t", "a"),
+        ("t", "b"),
+        ("u", "a"),
+        ("t", ""),
+        ("t", "A"),
+        ("t", 'a","type":"t'),
+        ("t", "null"),
+    ]
+    found = [await sql.value(SINGLETON, *pair) for pair in pairs]
+
+    assert len(pairs) == len(set(found))
+    assert [singleton_key(*pair) for pair in pairs] == found
+
+
+async def test_subjects_that_look_the_same_are_the_same(sql: Session) -> None:
+    """As in a unique policy: strings in Unicode's form NFC."""
+    composed, decomposed = [await sql.value(SINGLETON, text, text) for text in ("caf\u00e9", "cafe\u0301")]
+
+    assert singleton_key("caf\u00e9", "caf\u00e9") == composed == decomposed

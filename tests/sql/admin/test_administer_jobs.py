@@ -78,4 +78,4 @@ async def test_an_unknown_act_is_refused(sql: Session) -> None:
     """A misspelt act must not look like one without matching jobs."""
     job = await add(sql)
 
-    assert "22023" == (await sql.refusal("select asyncq._administer_jobs('compleat', $1)", [job])).sqlstate
+    assert "20000" == (await sql.refusal("select asyncq._administer_jobs('compleat', $1)", [job])).sqlstate
