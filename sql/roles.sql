@@ -1,15 +1,15 @@
--- Who may do what: the worker role runs jobs, the enqueuer role adds jobs and can do nothing else, PUBLIC gets nothing.
--- The owner of the schema runs this after each `asyncq migrate`, as often as it likes, by one of
+-- Rights: the worker role runs jobs, the enqueuer role adds jobs and can do nothing else, PUBLIC gets nothing. The
+-- owner of the schema runs this after each `asyncq migrate`, as often as it likes, by one of
 --
 --   asyncq roles --worker app_worker --enqueuer app_web --apply
 --   psql -v ON_ERROR_STOP=1 -v worker=app_worker -v enqueuer=app_web -f roles.sql
 --
--- A role that is missing is created, without the right to log in: grant it to those that log in, or alter it.
--- What the two had in the schema is taken first: what is not listed is refused.
+-- A role that is missing is created, without the right to log in: grant it to those that log in, or alter it. First the
+-- script revokes all rights of both roles in the schema: a right that is not listed is refused.
 
 begin;
 set local search_path = pg_catalog, pg_temp;
--- No schema's name is used here, since some words, such as plpgsql, are not free for settings.
+-- No schema's name is used here, since a word such as plpgsql is not allowed in the name of a setting.
 set local asyncq_roles.worker = :'worker';
 set local asyncq_roles.enqueuer = :'enqueuer';
 
@@ -37,7 +37,7 @@ begin
   loop
     execute format('create role %I', missing);
   end loop;
-  -- Taking the rights of the owner away from itself, or giving a role fewer than it has by another way, is a mistake.
+  -- It is a mistake to revoke the owner's own rights, or to restrict a role that has all rights of a greater one.
   select given.name, given.other into mighty
     from (values (worker, pg_get_userbyid(owner)), (enqueuer, pg_get_userbyid(owner)), (enqueuer, worker))
       as given(name, other)
@@ -58,7 +58,7 @@ revoke all on all routines in schema asyncq from public, :"worker", :"enqueuer";
 grant usage on schema asyncq to :"enqueuer";
 grant execute on function asyncq.enqueue to :"enqueuer";
 
--- The worker: what sql/queries and the functions below touch. No truncate, no triggers, no foreign keys, no DDL.
+-- The worker: the objects that sql/queries and the functions below use. No truncate, no triggers, no foreign keys.
 grant usage on schema asyncq to :"worker";
 grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.jobs to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";

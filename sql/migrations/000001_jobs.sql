@@ -1,11 +1,11 @@
 -- The jobs that have not ended: a job is a row of _jobs or a member of one row of _batches.
 --
 -- Each text has collation C: names are compared byte by byte in every database, and an upgrade of libc or ICU breaks no
--- index. Columns are in order of alignment, to waste no padding.
+-- index. Columns are in order of alignment, so that no space is lost to padding.
 
 -- The names of tasks, each stored once: a job has the number.
---   retired_in  the transaction in which cleanup found the name unused; the next cleanup that finds so removes it. A statement that looks
---               up a retired name to use it clears the mark.
+--   retired_in  the transaction in which cleanup found the name unused; the next cleanup that finds it unused removes it. A
+--               statement that looks up a retired name to use it clears the mark.
 create table asyncq._tasks (
   retired_in xid8,
   id int generated always as identity constraint tasks_pkey primary key,
@@ -131,10 +131,9 @@ create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
 -- add_job with a key. Partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
 
--- add_job with a unique policy: one index for jobs that wait or run, one for discarded jobs, which may be thousands and
--- which few policies look at. Not unique: the policy decides which jobs of a key may exist beside each other.
--- The second index contains running jobs too. Otherwise the planner could use jobs_discarded for one key, and read all
--- its jobs.
+-- add_job with a unique policy: one index for jobs that wait or run, one for discarded jobs. These may be thousands,
+-- and few policies look at them. Not unique: the policy decides which jobs of a key may exist beside each other. The
+-- second index contains running jobs too. Otherwise the planner could read all of jobs_discarded for one key.
 create index jobs_unique_key on asyncq._jobs (unique_key)
   where unique_key is not null and (locked_by is not null or attempts < max_attempts);
 create index jobs_unique_key_unready on asyncq._jobs (unique_key)
@@ -144,7 +143,7 @@ create index jobs_unique_key_unready on asyncq._jobs (unique_key)
 create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is not null;
 
 -- rescue_jobs, return_lost, list_workers, force_unlock_workers: the claims of a worker, however many jobs wait. These
--- statements name locked_at, which every claim has. Statements that end a claim do not, and find its job by its id: by
+-- statements name locked_at, which every claim has. Statements that end a claim do not, and find its job by its id. By
 -- this index they would read all claims of the worker for each job.
 create index jobs_claims on asyncq._jobs (locked_by) where locked_at is not null;
 
@@ -166,11 +165,11 @@ create table asyncq._queues (
   vacuum_truncate = off
 );
 
--- The jobs that one fetch claimed, as one row: to write a claim in each job's row took most of the server's time in a
--- drain. A batch contains new jobs that wait for nothing: no key, policy, flag, attempt.
+-- The jobs that one fetch claimed, as one row: a claim in each job's row took most of the server's time in a drain. A
+-- batch contains new jobs that wait for nothing: no key, policy, flag, attempt.
 --
--- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. A statement that does
--- anything else than end the job well first moves the whole batch back (_split_batches), as claimed rows.
+-- A job is in _jobs or in one batch, never in both. A fetch moves it here, in one statement. Every statement except a
+-- good end first moves the whole batch back (_split_batches), as claimed rows.
 --   lock_token  of the fetch; locked_by, locked_at, lock_token are those of each of its claims
 --   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
 --   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or
@@ -192,8 +191,7 @@ create table asyncq._batches (
   payload json[] not null,
   constraint batches_pkey primary key (locked_by, lock_token)
 ) with (
-  -- Each settlement writes its batch once more, and no column of an index: with room on the page it needs no new
-  -- entries.
+  -- Each settlement writes its batch, and no column of an index: with room on the page it needs no new entries.
   fillfactor = 50,
   -- A few rows at a time. A statement that looks for one job reads them all.
   autovacuum_vacuum_threshold = 1000,

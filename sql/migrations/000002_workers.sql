@@ -29,8 +29,7 @@ create table asyncq._workers (
   stuck bigint[] not null default '{}',
   cron jsonb
 ) with (
-  -- Beats write no column of an index: with room on the page they need no new entries, and readers remove the dead
-  -- ones.
+  -- Beats write no column of an index. With room on the page they need no new entries, and readers remove dead ones.
   fillfactor = 70,
   -- A few rows, written all the time and read by each worker: vacuum removes early what readers could not.
   autovacuum_vacuum_threshold = 1000,
@@ -47,8 +46,7 @@ create unlogged table asyncq._server_runs (
   constraint server_runs_one check (only_one)
 );
 
--- A new schema has no worker that an outage could have cut off. Without this row the current run, and with it a return
--- window, would begin when the first worker asks.
+-- A new schema has no worker that an outage could have cut off. Without this row the return window would begin now.
 insert into asyncq._server_runs (since) values (pg_catalog.pg_postmaster_start_time());
 
 -- The hand-off slots of idle workers. An open slot is an empty batch: an add fills it with its job and sends the job to

@@ -1,8 +1,7 @@
 -- Tables of deduplicated adds: key locks, ended jobs that are kept, and requests that may be made again.
 
--- The lock of each key of a deduplicated add: adds with that key take it one after the other.
--- Logged: a prepared transaction outlives a crash of the server, and the next add has to find the key lock that it
--- took.
+-- The lock of each key of a deduplicated add: adds with that key take it one after the other. Logged: a prepared
+-- transaction outlives a crash of the server, and the next add has to find the key lock that it took.
 create table asyncq._key_locks (
   key bigint constraint key_locks_pkey primary key,
   used_at timestamptz not null default pg_catalog.clock_timestamp()
@@ -25,8 +24,7 @@ create table asyncq._ended_jobs (
   state text collate "C" not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
   unique_key bytea
 ) with (
-  -- The rows that one prune deletes are the entries at the head of ended_jobs_keep_until, over which the next prune
-  -- walks.
+  -- A prune deletes the entries at the head of ended_jobs_keep_until, over which the next prune walks.
   autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0.02
 );
@@ -37,7 +35,7 @@ create index ended_jobs_unique_key on asyncq._ended_jobs (unique_key) where uniq
 -- prune: rows that no longer have to be kept.
 create index ended_jobs_keep_until on asyncq._ended_jobs (keep_until);
 
--- Adds with an idempotency key: the job that the first add made or found, and the SHA-256 of what it asked for.
+-- Adds with an idempotency key: the job that the first add made or found, and the SHA-256 of its task and payload.
 create table asyncq._requests (
   keep_until timestamptz not null,
   job_id bigint not null,

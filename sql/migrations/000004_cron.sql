@@ -1,9 +1,9 @@
--- Recurring items: what is known of each, and those that are stored here and not in a worker's crontab.
+-- Recurring items: the state of each, and the definitions of those that are stored here and not in a worker's crontab.
 
--- What is known of an item, wherever it is defined.
+-- The state of an item, wherever it is defined.
 --   known_since     when it was first seen
 --   last_execution  the newest of its slots that was added
---   not_before      earlier slots are never made up for: the item was paused until then, or was another one
+--   not_before      earlier slots are never added: the item was paused until then, or was another one
 --   next_run        for readers: what its workers reported last
 create table asyncq.known_crontabs (
   identifier text collate "C" constraint known_crontabs_pkey primary key,
@@ -28,7 +28,7 @@ create table asyncq._cron_items (
   job jsonb
 );
 
--- What the functions about recurring items return.
+-- The result of functions about recurring items.
 create type asyncq.cron_item as (
   identifier text, source text, task_identifier text, expression text, dialect text, tz text, payload json, options jsonb, overlap text,
   paused_at timestamptz, known_since timestamptz, last_run timestamptz, next_run timestamptz, problem text, workers text[]

@@ -1,8 +1,6 @@
--- The public view over jobs, whose columns may be added at its end and are never removed, and the type of a job to be
--- added.
+-- The public view over jobs, whose columns may be added at its end and are never removed, and the type of an add.
 
--- Rows of _jobs as the public view shows them: for statements that know that their job has a row, and need not look
--- into batches.
+-- Rows of _jobs as the public view shows them, for statements that know that their job has a row.
 create view asyncq._shown_jobs as
 select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
@@ -11,8 +9,7 @@ select job.id, job.queue as queue_name, task.identifier as task_identifier, job.
 from asyncq._jobs as job
 join asyncq._tasks as task on task.id = job.task_id;
 
--- Rows and members of batches. The union is inside and the names of the tasks outside: so the index of _jobs serves a
--- page in the order of ids.
+-- Rows and members of batches. The names of tasks are joined outside of the union: so the index of _jobs orders a page.
 create view asyncq.jobs as
 select job.id, job.queue as queue_name, task.identifier as task_identifier, job.priority, job.run_at,
   least(job.attempts + (job.locked_by is not null)::int, greatest(job.attempts, job.max_attempts))::smallint as attempts,
@@ -32,8 +29,7 @@ from (
   where get_bit(batch.unsettled, batched.ordinal::int - 1) = 1) as job
 join asyncq._tasks as task on task.id = job.task_id;
 
--- A job to be added by add_jobs: the arguments of add_job, in their order. A new option of a job is a member of
--- options.
+-- A job to be added by add_jobs: the arguments of add_job, in their order. A new option is a member of options.
 create type asyncq.job_spec as (
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint,
   flags text[], job_key_mode text, options jsonb

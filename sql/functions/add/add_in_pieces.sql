@@ -1,11 +1,10 @@
 -- Add jobs as if one by one, when other jobs have their keys or jobs of the call share keys. asks: some have a key
--- under a unique policy or an idempotency key; keys: what _lock_key_holders returned. The keys and the jobs that have
+-- under a unique policy or an idempotency key. keys: the result of _lock_key_holders. The keys and the jobs that have
 -- them are locked. Returns a row for each job, unordered.
 --
--- The call is cut into pieces. In a piece no job shares a key with an earlier one; and if keys mix, no job looks at a
--- job that an earlier one may have changed by its job key. If all jobs of a key ask for the same, and none does more
--- than ask, the first job of each key is added and answers the others. So a call with thousands of jobs of one key is
--- one piece.
+-- The call is cut into pieces. In a piece no two jobs share a key. If keys mix, no job of a piece looks at a job that
+-- an earlier one may have changed by its job key. If all jobs of the call ask alike, it is one piece, also with
+-- thousands of jobs of one key.
 create or replace function asyncq._add_in_pieces(jobs asyncq._new_job[], asks boolean, keys text)
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
@@ -46,12 +45,11 @@ begin
           end
         from unnest(jobs) with ordinality as given) as sharing
       group by sharing.ord order by sharing.ord);
-    -- The tasks of all pieces at once: piece by piece, two calls could wait for each other. The task of a job that its
-    -- key refuses is not stored.
+    -- The tasks of all pieces at once: piece by piece, two calls could wait for each other. A refused job stores none.
     perform asyncq._store_tasks(array_agg(given.identifier))
       from unnest(jobs) with ordinality as given
       where asks or given.job_key is null or given.job_key_mode is distinct from 'unsafe_dedupe'
-        -- Not exists: PostgreSQL 18 answers that by a scan of all jobs if the table was empty when it made the plan.
+        -- Not by exists: PostgreSQL 18 would scan all jobs for it, if the table was empty when it made the plan.
         or befores[given.ordinality] is null
           and (select job.id from asyncq._jobs as job where job.key = given.job_key) is null;
   end if;
@@ -71,8 +69,8 @@ begin
 end
 $$;
 
--- Add jobs that all ask alike (_all_ask_alike): the first of each key is added, or barred by another job; it answers
--- the others.
+-- Add jobs that all ask alike (_all_ask_alike). The first job of each key is added, or another job prevents it. Its
+-- result answers the other jobs of the key.
 create or replace function asyncq._add_first_of_each_key(jobs asyncq._new_job[])
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
@@ -109,10 +107,9 @@ begin
 end
 $$;
 
--- Whether jobs that share a key under a unique policy can be added by _add_first_of_each_key: the first prevents each,
--- or the job that prevents the first does. So no job of the call replaces, forces or reruns, or has a job key or an
--- idempotency key; and the jobs of a key look at the same states, for the same period, including the states of a new
--- job. Null would not count as a failed condition, so it is false.
+-- Whether _add_first_of_each_key can add these jobs: the first job of a key, or the job that prevents it, prevents all
+-- others. So no job of the call replaces, forces or reruns, or has a job key or an idempotency key. The jobs of a key
+-- look at the same states, including those of a new job, for the same period. A condition that is null counts as false.
 create or replace function asyncq._all_ask_alike(jobs asyncq._new_job[]) returns boolean
   language sql immutable
   as $$

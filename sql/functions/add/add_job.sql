@@ -1,8 +1,8 @@
 -- Add one job. Every null is the default: payload {}, no queue, due now, 25 attempts, priority 0, no flags.
 -- options is an object whose members docs/guide/sql.md lists; any other member is an error.
 -- Returns the view's row of the added job, or of the existing job that fulfils the request. If that job has ended, the
--- row has its id, task and time of creation, as far as they are known, and nulls. A job that its policy rejects is the
--- error GWBDJ, whose detail is the id and state of the other job as JSON.
+-- row has its id, task and time of creation, as far as they are known, and nulls. If a policy rejects the job, the
+-- error is GWBDJ, whose detail is the id and state of the other job as JSON.
 create or replace function asyncq.add_job(
   identifier text,
   payload json default null,
@@ -39,7 +39,7 @@ begin
 end
 $$;
 
--- The view's row of the job that fulfils a request, see add_job; the error GWBDJ for a request that was rejected.
+-- The view's row of the job that fulfils a request, as add_job returns it; the error GWBDJ for a rejected request.
 create or replace function asyncq._added_job(
   outcome text, job_id bigint, existing_id bigint, existing_state text, identifier text) returns asyncq.jobs
   language plpgsql volatile

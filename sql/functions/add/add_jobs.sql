@@ -1,6 +1,5 @@
 -- Add many jobs in one call, in the order of the specs; the rows are returned in that order. A spec has the arguments
--- of add_job, and its row and errors are those of add_job. job_key_preserve_run_at gives the mode of the specs that
--- have none.
+-- of add_job, and its row and errors are those of add_job. job_key_preserve_run_at is for specs without a mode.
 create or replace function asyncq.add_jobs(specs asyncq.job_spec[], job_key_preserve_run_at boolean default false)
   returns setof asyncq.jobs
   language plpgsql volatile

@@ -1,9 +1,9 @@
--- The one entrance: every add except that of a single job without a key, from SQL or Python, ends here.
+-- Add jobs. Every add from SQL or Python calls this, except that of a single job without a key.
 -- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
 -- Workers are notified at commit, once a transaction.
 --
--- Returns one row: the ids of the jobs that fulfil the requests, in their order; then, for jobs that were not simply
--- added, their positions (from 1) and outcomes. Null if there are none.
+-- Returns one row. ids are the jobs that fulfil the requests, in their order. The other arrays describe the jobs that
+-- were not simply added, with their positions (from 1) in ords. They are null if there are none.
 create or replace function asyncq._add_many_jobs(
   jobs asyncq._new_job[],
   out ids bigint[], out ords bigint[], out outcomes text[], out existing_ids bigint[], out existing_states text[])

@@ -30,14 +30,13 @@ begin
         then '22003 priority is ' || spec.priority || ', expected -32768 to 32767'
       when spec.run_at < '0001-01-01 00:00:00+00' or spec.run_at >= '10000-01-01 00:00:00+00'
         then '22008 run_at is ' || (to_json(spec.run_at at time zone 'UTC') #>> '{}') || ', expected a year from 1 to 9999'
-      -- With the header of a value in memory.
+      -- 4: the header of a value in memory.
       when pg_column_size(spec.payload) > 16777216 + 4
         then 'GWBPL payload is ' || octet_length(spec.payload::text) || ' bytes of JSON, at most 16777216 are allowed'
       when strpos(spec.payload::text, E'\\u') = 0 then null
       when spec.payload::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000'
         then E'GWBPL payload holds \\u0000, which PostgreSQL cannot store as text'
-      -- Less escaped backslashes and whole pairs, as in _check_escapes. No worker could read it, and no other array be
-      -- joined to it.
+      -- Without escaped backslashes and whole pairs, as in _check_escapes. No worker could read such a payload.
       when regexp_replace(
           replace(spec.payload::text, E'\\\\', '..'),
           E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '..', 'g') ~ E'\\\\u[dD][89a-fA-F]'

@@ -1,8 +1,7 @@
--- Add jobs with the rights of the schema's owner: all that a role needs that only adds jobs.
--- jobs is an object, or an array of objects, whose members are the arguments of add_job; a missing or null member is
--- the default (but a null payload is a payload). The argument list never changes: new options are new members, so that
--- a role's right to call it outlives every upgrade. The answer shows only the id and state of a job that existed
--- before.
+-- Add jobs with the rights of the schema's owner. A role that only adds jobs needs no other right.
+-- jobs is an object, or an array of objects, whose members are the arguments of add_job. A missing or null member is
+-- the default, but a null payload is a payload. The argument list never changes, since a new option is a new member:
+-- the right to call this outlives every upgrade. Of a job that existed before, only the id and state are returned.
 create or replace function asyncq.enqueue(jobs json)
   returns table (ord bigint, outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile security definer
@@ -42,7 +41,7 @@ begin
     raise exception using errcode = '22023', column = 'jobs',
       message = 'jobs must be an object or an array of objects, got ' || coalesce(json_typeof(jobs), 'null');
   end if;
-  -- Here, as no text in it could be read otherwise.
+  -- First, since no text that contains it can be read.
   if strpos(jobs::text, E'\\u0000') > 0 and jobs::text ~ E'(^|[^\\\\])(\\\\\\\\)*\\\\u0000' then
     raise exception using errcode = 'GWBPL', column = 'payload',
       message = E'a job holds \\u0000, which PostgreSQL cannot store as text';

@@ -42,8 +42,8 @@ begin
 end
 $$;
 
--- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its price.
--- Returns null, and does nothing, if its task is not stored yet or about to be removed; then _add_jobs has to do it.
+-- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its cost. Returns
+-- null, and does nothing, if its task is not stored yet or about to be removed; then _add_jobs has to add the job.
 create or replace function asyncq._add_keyless_job(job asyncq._new_job) returns bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -58,7 +58,7 @@ begin
       job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta
     from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
     returning id into added;
-  -- As in _add_jobs: the instant decides, not the start of the transaction.
+  -- As in _wake_for: the instant decides, not the start of the transaction.
   if added is not null and due <= asyncq.clock() + interval '60 s' then
     perform asyncq._wake_workers();
   end if;
@@ -118,8 +118,8 @@ begin
 end
 $$;
 
--- Until when an ended job of an add has to be kept: for the period of its unique policy, if that looks at ended jobs,
--- and for the window of its idempotency key. Null if nothing asks for that.
+-- Until when an ended job of an add has to be kept: for the period of its unique policy, if that looks at ended jobs.
+-- Also for the window of its idempotency key. Null: it is not kept.
 create or replace function asyncq._kept_until(states text[], period text, window_s float8, created_at timestamptz)
   returns timestamptz
   language sql stable
@@ -132,7 +132,6 @@ create or replace function asyncq._kept_until(states text[], period text, window
   $$;
 
 -- In which end states a job of an add has to be kept: those that its unique policy names; all for an idempotency key.
--- Null if nothing asks for that.
 create or replace function asyncq._kept_states(states text[], idempotency_key text) returns text[]
   language sql immutable
   as $$

@@ -1,5 +1,5 @@
--- Add jobs whose job keys other jobs may have; the keys and these jobs are locked, and no two jobs have the same key.
--- Returns a row for each job, unordered.
+-- Add jobs whose job keys other jobs may have. The keys and these jobs are locked, and no two jobs share a key. Returns
+-- a row for each job, unordered.
 --
 --   the job that has the key           replace                        preserve_run_at          unsafe_dedupe
 --   none                               added                          added                    added

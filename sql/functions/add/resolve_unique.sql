@@ -1,5 +1,5 @@
--- Add jobs of which some depend on others, and no two share a key; the keys and the jobs that have them are locked.
--- Returns a row for each job.
+-- Add jobs of which some have a key under a unique policy or an idempotency key. No two jobs share a key. The keys and
+-- the jobs that have them are locked. Returns a row for each job.
 -- Three questions in turn: was this very request made before (idempotency keys), does another job prevent it (unique
 -- policies), does another job have its job key?
 --
@@ -92,11 +92,9 @@ begin
 end
 $$;
 
--- The jobs that prevent an add under its unique policy. This is the only copy of this rule. They have its key and one
--- of the policy's states, and were created within the policy's period. Inlined into statements whose snapshots are
--- newer than the locks.
--- One probe of each index under every plan: only the key's condition fits an index, and offset 0 keeps it from becoming
--- a join.
+-- The jobs that prevent an add under its unique policy: the only copy of this rule. They have its key and one of the
+-- policy's states, and were created within the policy's period. Inlined into statements whose snapshots are newer than
+-- the locks. Each index is probed once under every plan: no other condition fits one, and offset 0 prevents a join.
 create or replace function asyncq._matches(unique_key bytea, states text[], period text, moment timestamptz)
   returns table (id bigint, state text, created_at timestamptz, run_at timestamptz)
   language sql stable
@@ -124,8 +122,7 @@ create or replace function asyncq._matches(unique_key bytea, states text[], peri
   offset 0
   $$;
 
--- Make room for jobs that replace others: waiting jobs end as cancelled, running ones are cancelled, ended ones lose
--- the key.
+-- Make room for replacing jobs: waiting jobs end as cancelled, running ones are cancelled, ended ones lose the key.
 create or replace function asyncq._replace_jobs(jobs asyncq._new_job[], moment timestamptz) returns void
   language plpgsql volatile
   as $$

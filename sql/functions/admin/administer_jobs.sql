@@ -1,7 +1,6 @@
--- What an administrator does to jobs, by their ids. The rows are locked first, in the order of their ids, also of
--- running jobs. So the function waits for a job that is being fetched, settled or changed, and uses its newest version;
--- at REPEATABLE READ and SERIALIZABLE the caller gets 40001. Running jobs are left alone except by cancel; so are ids
--- that are unknown or null.
+-- The acts of an administrator on jobs, by their ids. The rows are locked first, in the order of their ids, also of
+-- running jobs. So the function waits for a job that is being fetched, settled or changed, and uses its newest version.
+-- At REPEATABLE READ and SERIALIZABLE the caller gets 40001. Only cancel changes running jobs. Unknown ids are skipped.
 --
 --   act          what becomes of the job
 --   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker notified
@@ -25,15 +24,15 @@ declare
   before bigint[];
   held bigint[];
 begin
-  -- A job that may be revived needs its key lock: an add that has the key lock has locked only jobs that live. The key
-  -- of a job never changes into another one.
+  -- A discarded job that may be tried again needs its key lock: an add that has the key lock has not locked discarded
+  -- jobs. The key of a job never changes into another one.
   if act = 'retry' or act = 'reschedule' and (attempts is not null or max_attempts is not null) then
     perform asyncq._lock_keys(array(
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  -- Until no more rows are found: a fetch that the lock waited for may have moved jobs into a batch. Each statement has
-  -- its own snapshot, and sees that.
+  -- Until no more rows are found: a fetch for which the lock waited may have moved jobs into a batch. Each statement
+  -- has its own snapshot, and sees that.
   loop
     -- The other acts leave running jobs alone, and need their rows only if the snapshot is older.
     if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then

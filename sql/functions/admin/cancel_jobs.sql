@@ -1,9 +1,7 @@
--- Cancel jobs, by their ids. Waiting jobs end as cancelled and are gone. A running job is cancelled for all others at
--- once: its key is free, its worker is notified, and it is not tried again, whatever its result; its row and its queue
--- stay until the handler has ended. Discarded and unknown jobs are left alone.
--- Returns the rows of the jobs that were cancelled, as they were; running ones have locked_by. The function waits for a
--- job that is being claimed, changed or settled; at REPEATABLE READ and SERIALIZABLE the caller gets 40001 if its
--- snapshot is older.
+-- Cancel jobs, by their ids. A waiting job ends as cancelled and is gone. Of a running job the key is free at once, and
+-- the worker is notified. It is not tried again, whatever its result. Its row and its queue stay until the handler has
+-- ended. Discarded and unknown jobs are left alone. Locks and waits as _administer_jobs.
+-- Returns the rows of the cancelled jobs, as they were; running ones have locked_by.
 create or replace function asyncq.cancel_jobs(job_ids bigint[]) returns setof asyncq.jobs
   language sql volatile
   set search_path = pg_catalog, pg_temp
@@ -16,8 +14,8 @@ create or replace function asyncq.complete_jobs(job_ids bigint[]) returns setof 
   set search_path = pg_catalog, pg_temp
   as $$ select (done.shown).* from asyncq._administer_jobs('complete', job_ids) as done $$;
 
--- Discard jobs, by their ids: no attempt is left, and last_error is the message, 'Manually marked as failed' if that is
--- null. They keep their keys; an add of such a key makes a new job. What runs is left alone.
+-- Discard jobs, by their ids: no attempt is left, and last_error is the message, or 'Manually marked as failed' for
+-- null. They keep their keys; an add of such a key makes a new job. Running jobs are left alone.
 -- Returns the rows of these jobs as they are now, in the order of their ids.
 create or replace function asyncq.permanently_fail_jobs(job_ids bigint[], error_message text default null)
   returns setof asyncq.jobs

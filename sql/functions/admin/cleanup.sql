@@ -1,8 +1,8 @@
--- Remove what is not needed any more. tasks say what, in graphile-worker's words:
+-- Remove data that is not needed any more. tasks are the names that graphile-worker uses:
 --   GC_TASK_IDENTIFIERS      names of tasks that no job, no ended job and no worker uses, two cleanups in a row;
 --                            task_identifiers_to_keep stay
 --   GC_JOB_QUEUES            nothing: there is nothing left of a queue when none of its jobs runs
---   DELETE_PERMAFAILED_JOBS  discarded jobs; what another transaction holds is skipped
+--   DELETE_PERMAFAILED_JOBS  discarded jobs, except those that another transaction locks
 -- Safe at any time, beside adds and workers. Returns how many of each were removed.
 create or replace function asyncq.cleanup(
   tasks text[] default '{GC_JOB_QUEUES,GC_TASK_IDENTIFIERS}', task_identifiers_to_keep text[] default null)
@@ -37,15 +37,13 @@ begin
 end
 $$;
 
--- Remove the names of tasks that nothing uses, at no cost to adds and workers that look up names meanwhile. Returns how
--- many.
+-- Remove the names of tasks that nothing uses, and return how many. Adds and workers are not slowed down.
 --
 -- It takes two calls. The first one retires a name: it marks the row. A transaction that looks up a retired name to use
--- it clears the mark (_task_ids); a worker looks up its names after its row lists them. So the second call has to
--- consider only transactions that have not seen the mark. Those that looked up the name before hold a lock on the
--- table. Later ones have an old snapshot. The call waits for both for a while, and leaves the name to the next call if
--- they stay. After that nobody can have the number of a task that is still marked, and if nothing uses it now, nothing
--- will.
+-- it clears the mark (_task_ids). A worker looks up its names after its row lists them. So the second call considers
+-- only transactions that have not seen the mark. Some looked up the name before it, and hold a lock on the table. The
+-- others have an older snapshot. The call waits for both for a while; if they stay, it leaves the name to the next
+-- call. Then no transaction can have the number of a task that is still marked. If nothing uses it now, nothing will.
 create or replace function asyncq._collect_tasks(keep text[] default null, patience interval default '1 s') returns bigint
   language plpgsql volatile
   as $$

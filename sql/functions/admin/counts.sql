@@ -1,14 +1,14 @@
--- How many jobs are in each state. Of a large table what waits is estimated by a sample, unless exact figures are
--- wanted, for which all of it is read; is_exact says which. A state without a row has no jobs, exactly.
+-- How many jobs are in each state. In a large table a sample estimates the waiting jobs, unless exact is true: then all
+-- of it is read. is_exact: the figure is no estimate. A state without a row has no jobs.
 create or replace function asyncq.counts(exact boolean default false)
   returns table (state text, jobs bigint, is_exact boolean)
   language sql volatile
   set search_path = pg_catalog, pg_temp
   as $$ select counted.state, counted.jobs, counted.is_exact from asyncq._counts(exact) as counted $$;
 
--- How many jobs are in each state. A table of up to so many bytes is read; a larger one only for exact figures.
--- Otherwise a sample of a quarter of that many bytes estimates how many wait. Discarded jobs are counted by their
--- index, up to 100,000, and running ones by a look at each row, which is cheap up to eight times the size.
+-- The work of counts. A table of up to most_bytes is read, a larger one only for exact figures. Otherwise a sample of a
+-- quarter of most_bytes estimates how many wait. Discarded jobs are counted by their index, up to 100,000. Running jobs
+-- are counted by a look at each row, if the table has at most eight times most_bytes.
 create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
   returns table (state text, jobs bigint, is_exact boolean)
   language plpgsql volatile

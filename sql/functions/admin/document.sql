@@ -1,5 +1,5 @@
--- A job as the client's `Job`, in JSON: times in UTC, flags sorted, the payload as unchanged text. One value, whatever
--- codecs the caller's connection has.
+-- A job as the client's `Job`, in JSON: times in UTC, flags sorted, the payload as unchanged text. It is one value,
+-- which no codec of the caller's connection changes.
 create or replace function asyncq._document(job asyncq._jobs) returns json
   language sql stable parallel safe
   set search_path = pg_catalog, pg_temp

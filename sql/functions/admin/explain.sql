@@ -84,7 +84,7 @@ begin
         coalesce('job ' || other.id || ' of its queue runs, on worker ', 'its queue is held by worker ') || other.locked_by
           || coalesce(' since ' || other.locked_at, '');
     else
-      -- Behind others only if they come first for every worker that may take it.
+      -- Only if such jobs come first for every worker that may take this one.
       select ahead.id into other
         from unnest(able) as taker(id)
         join asyncq._workers as worker on worker.id = taker.id

@@ -16,9 +16,9 @@ create or replace function asyncq.list_jobs(
   order by found.id
   $$;
 
--- Jobs in the order of their ids, after one id, as documents; null is any state, task, queue, flag. A walk along the
--- primary key that ends when the page is full: rare jobs are found by reading all before them. Planned for its
--- arguments, so that nulls cost nothing, and without scans, so that a page of a large table stays one.
+-- Jobs in the order of their ids, after one id, as documents; null is any state, task, queue, flag. It walks along the
+-- primary key until the page is full, and reads all jobs before the rare ones. The plan is made for the arguments, so
+-- that nulls cost nothing. Without scans a page costs the same in a large table.
 create or replace function asyncq._list_jobs(
   of_state text, of_task text, of_queue text, with_flag text, after_id bigint, most int) returns setof text
   language plpgsql stable
@@ -45,7 +45,7 @@ begin
             and (with_flag is null or job.flags ? with_flag) and job.id > after_id
           order by job.id limit most)
         union all
-        -- What is in a batch has no flags.
+        -- A job of a batch has no flags.
         (select batched.id, asyncq._document(batched)::text
           from asyncq._batched_jobs() as batched
           where (of_state is null or asyncq._state(batched) = of_state)
@@ -56,8 +56,7 @@ begin
     return;
   end if;
   if exists (select from asyncq._jobs as job where asyncq._is_discarded(job) offset many limit 1) then
-    -- Where many have failed, the next ones are near. A row is taken apart here: as a whole it would bring its payload
-    -- along.
+    -- If many jobs are discarded, the next ones are near. A whole row would include its payload: columns are named.
     page := array(
       select walked.id
       from (
@@ -73,7 +72,7 @@ begin
     end if;
   end if;
   if page is null then
-    -- Few have an index, in another order: all are looked up, then put in order.
+    -- If few are, their index finds all of them, in another order; then they are sorted.
     page := array(
       with failed as materialized (
         select job.id from asyncq._jobs as job

@@ -1,5 +1,4 @@
--- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked by one snapshot.
--- Reads all jobs.
+-- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked in one snapshot.
 create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
   language sql stable
   set search_path = pg_catalog, pg_temp
@@ -14,8 +13,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
-  -- A claim of a dead worker is returned while another worker is alive; no worker is dead while the server has just
-  -- returned.
+  -- A dead worker's claim is returned while another worker lives; none is dead while the server has just returned.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
   from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by
@@ -53,7 +51,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where not exists (select from asyncq._tasks as task where task.id = job.task_id)
   union all
-  -- A job has ended, or it has not.
+  -- An ended job is neither a row nor in a batch.
   select 'ended_twice', job.id, format('ended as %s at %s, and is there still', ended.state, ended.ended_at)
   from asyncq._ended_jobs as ended
   join asyncq._all_jobs() as job on job.id = ended.id
@@ -63,12 +61,12 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._batched_jobs() as batched
   join asyncq._jobs as job on job.id = batched.id
   union all
-  -- Ids are given once; those of ended jobs too, of which some are known.
+  -- Each id is given once. Some ended jobs are known, and count too.
   select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
   from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._batched_jobs()), (select max(id) from asyncq._ended_jobs)) as id) as newest
   where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
   union all
-  -- What makes keys and queues safe is there and valid.
+  -- The unique indexes of keys and queues are valid.
   select 'invalid_index', null, format('the index %s is not valid: it keeps nothing apart', broken.indexrelid::regclass)
   from pg_index as broken
   where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,

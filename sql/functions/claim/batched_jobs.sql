@@ -1,5 +1,5 @@
--- The jobs of batches, as rows of _jobs: those that are unsettled, or of these only the one with this
--- id. A row is filled field by field, so that a new column of _jobs needs no change here.
+-- The unsettled jobs of batches, as rows of _jobs; with an id only that job. A row is filled field by field, so that a
+-- new column of _jobs needs no change here.
 create or replace function asyncq._batched_jobs(only_id bigint default null) returns setof asyncq._jobs
   language plpgsql stable
   set search_path = pg_catalog, pg_temp

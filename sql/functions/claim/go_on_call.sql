@@ -1,9 +1,8 @@
--- Before a worker sleeps: put it on call, unless another worker is. Then it has to fetch once more, since earlier adds
--- notified nobody.
---
--- was_mine: this session is on call already, and only reads the state. Returns whether this session is on call; whether
--- all adds that notified nobody have ended, so that their jobs can be seen; and whether the workers differ in tasks or
--- flags. Then no worker can fetch for all others. The same holds while a process listens whose worker is not alive.
+-- Put a worker on call before it sleeps, unless another one is on call. Then it has to fetch once more, since earlier
+-- adds notified no worker. was_mine: this session is on call already, and only reads the state. Returns whether:
+--   is_mine        this session is on call
+--   adds_settled   all adds that notified no worker have ended, so that their jobs can be seen
+--   is_mixed       no worker can fetch for all: they differ in tasks or flags, or a process without a live worker listens
 create or replace function asyncq._go_on_call(was_mine boolean)
   returns table (is_mine boolean, adds_settled boolean, is_mixed boolean)
   language plpgsql volatile
@@ -14,7 +13,7 @@ declare
 begin
   is_mine := was_mine;
   adds_settled := false;
-  -- An add that asks at this moment holds the lock too, but is not on call. With many adds it may take some tries.
+  -- An add that checks at this moment holds the lock too, but is not on call. With many adds it may take some tries.
   for try in 1..20 loop
     is_mine := is_mine or pg_try_advisory_lock(held, 0);
     exit when is_mine or not pg_try_advisory_lock_shared(held, 0);
@@ -36,8 +35,7 @@ begin
 end
 $$;
 
--- End this session's turn on call, if it has it. If notify_all, notify all other workers: each fetches, and one of them
--- goes on call.
+-- End this session's turn on call, if it has it. notify_all: notify all workers, so that another one goes on call.
 create or replace function asyncq._leave_on_call(was_mine boolean, notify_all boolean) returns void
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,5 +1,4 @@
--- Whether a ready job may be claimed in a batch: a batch has room only for the fields of a new job, and not for a large
--- payload or meta.
+-- Whether a ready job may be claimed in a batch: it has only the fields of a new job, and a small payload and meta.
 create or replace function asyncq._is_batchable(job asyncq._jobs) returns boolean
   language sql stable parallel safe
   as $$
@@ -11,8 +10,7 @@ create or replace function asyncq._is_batchable(job asyncq._jobs) returns boolea
       or pg_catalog.pg_column_size(job.meta) <= 1000 and pg_catalog.pg_column_compression(job.meta) is null)
   $$;
 
--- Whether a batch has room for a payload. A batch is written as a whole, so a large payload, which is stored out of its
--- row, stays there.
+-- Whether a batch has room for a payload. It is written as a whole, so a large payload stays out of line in its row.
 create or replace function asyncq._fits_batch(payload json) returns boolean
   language sql stable parallel safe
   as $$ select pg_catalog.pg_column_size(payload) <= 1000 and pg_catalog.pg_column_compression(payload) is null $$;

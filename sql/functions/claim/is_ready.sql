@@ -1,6 +1,6 @@
 -- Whether a job could run as far as its row says: it is not claimed, and has an attempt left. The partial indexes of
--- fetch_jobs say the same. This and the three functions below are the only copies of the conditions of a fetch. They
--- are inlined, so that indexes are used.
+-- fetch_jobs have the same condition. This and the three functions below are the only copies of the conditions of a
+-- fetch. They are inlined, so that indexes are used.
 create or replace function asyncq._is_ready(job asyncq._jobs) returns boolean
   language sql immutable parallel safe
   as $$ select job.locked_by is null and job.attempts < job.max_attempts $$;

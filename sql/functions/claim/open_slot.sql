@@ -1,15 +1,14 @@
 -- Open the hand-off slot of an idle worker for a job of these tasks, under this token: an empty batch, which an add
 -- fills. Returns whether it is open.
 --
--- Returns null, and does nothing, while no slots should be opened. A snapshot that is held keeps dead versions of two
--- rows for each job that was handed over; 100,000 of them cost each add two milliseconds. Nor is a slot opened while
--- the sequence would give ids twice: of two jobs with one id, one would be lost when its batch is split. While no
--- worker opens slots, no add looks for one.
+-- Returns null, and does nothing, while no slots should be opened. If a snapshot is held, each handed-over job leaves
+-- dead versions of two rows; 100,000 of them cost each add two milliseconds. Nor is a slot opened while the sequence
+-- would give ids twice: a split of the batch would lose a job. While no worker opens slots, no add looks for one.
 --
--- takes_locks: this session does not hold the locks yet that say that it listens for this worker, and that slots are
+-- takes_locks: this session has yet to take two locks. They say that it listens for this worker, and that slots are
 -- opened. acknowledged_token: the token of the last slot whose job has arrived. A slot that was filled without that
--- stays as it is: its job has to be returned first. A worker that was declared dead opens no slot.
--- batchable_ids: of the tasks, those whose jobs a batch may hold. Jobs of other tasks are not handed over.
+-- stays as it is: its job has to be returned first. A worker that was declared dead opens no slot. batchable_ids: of
+-- the tasks, those whose jobs a batch may hold. Jobs of other tasks are not handed over.
 -- The commit does not wait for the disk: a crash that loses the slot ends the worker's connection too.
 create or replace function asyncq._open_slot(
   worker int, token bigint, acknowledged_token bigint, task_ids int[], batchable_ids int[], channel text, takes_locks boolean)
@@ -20,7 +19,7 @@ create or replace function asyncq._open_slot(
   as $$
 declare
   earlier bigint;
-  -- Read once: asked for each row, it would be no bound for the index.
+  -- Read once: a volatile function is no bound for an index.
   given constant bigint := coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0);
 begin
   if greatest(pg_stat_get_dead_tuples('asyncq._handoff_slots'::regclass), pg_stat_get_dead_tuples('asyncq._batches'::regclass)) > 100000
@@ -36,7 +35,7 @@ begin
     end loop;
     return null;
   end if;
-  -- An add may be asking at this moment; or the server still keeps an older connection of this worker.
+  -- An add may hold the lock for a moment; or the server still keeps an older connection of this worker.
   if takes_locks and not pg_try_advisory_lock(asyncq._lock_space(), -1 - worker) then
     return false;
   elsif takes_locks then
@@ -67,7 +66,7 @@ end
 $$;
 
 -- Whether a worker that listens opens hand-off slots, so that an add should look for one. The LISTEN connections of
--- such workers share a lock in memory, which ends with them. Of adds that ask at the same moment all but one get true.
+-- such workers share a lock in memory, which ends with them. Of adds that check at once all but one get true.
 create or replace function asyncq._has_open_slot() returns boolean
   language sql volatile
   as $$
@@ -79,7 +78,7 @@ create or replace function asyncq._has_open_slot() returns boolean
   $$;
 
 -- Whether a worker that opens hand-off slots listens: its LISTEN connection holds a lock of its own, which ends with
--- it. Adds that ask share the lock with each other, as in _has_on_call.
+-- it. Adds that check share the lock with each other, as in _has_on_call.
 create or replace function asyncq._is_listening(worker int) returns boolean
   language sql volatile
   as $$

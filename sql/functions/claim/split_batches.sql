@@ -1,7 +1,6 @@
 -- Split batches, which the caller has locked: from now on each claim of theirs is a row of _jobs, as if it had been
--- claimed in its row. Only a good end takes a job out of a batch otherwise. Returns the ids of the rows.
--- An id is used twice if its sequence was not copied to another server. Then the later job is kept, since an error
--- would keep all others from being returned.
+-- claimed in its row. Apart from this, only a good end takes a job out of a batch. Returns the ids of the rows. A row
+-- that has the same id stays as it is, as in _end_jobs.
 create or replace function asyncq._split_batches(batches tid[]) returns setof bigint
   language sql volatile
   as $$
@@ -23,8 +22,7 @@ create or replace function asyncq._split_batches(batches tid[]) returns setof bi
   $$;
 
 -- Split the batch of a claimed job, so that the job is a row. A worker calls this on a connection of its own: in the
--- handler's transaction it would keep the other jobs of the batch from ending. A batch that another transaction locks
--- is left as it is.
+-- handler's transaction it would keep the other jobs of the batch from ending.
 --
 --   the claim                                       answer
 --   is a row                                        row
@@ -53,8 +51,7 @@ begin
 end
 $$;
 
--- Split batches of a worker, by the tokens of their fetches, except those that another transaction locks. Returns the
--- ids of the rows.
+-- Split batches of a worker, by the tokens of their fetches, except locked ones. Returns the ids of the rows.
 create or replace function asyncq._split_batches_of_worker(worker int, tokens bigint[]) returns setof bigint
   language sql volatile
   as $$
@@ -69,7 +66,7 @@ create or replace function asyncq._split_batches_of_worker(worker int, tokens bi
 -- SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
 create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) returns void
   language plpgsql volatile
-  -- Its callers shun scans; there are a few rows, and a plan of a scan that is shunned would be compiled.
+  -- The caller disables scans. These tables have few rows, and a plan with a disabled scan would be compiled.
   set enable_seqscan = on
   set jit = off
   as $$

@@ -1,11 +1,9 @@
--- Notify the worker on call, when this transaction commits, that a job may have become due. A worker that misses the
--- notification finds the job at its next poll. The text is constant, so that PostgreSQL folds many calls into one
--- message.
+-- Notify the worker on call, when this transaction commits, that a job may have become due. A worker that misses this
+-- finds the job at its next poll. The text is constant, so that PostgreSQL folds many calls into one message.
 --
--- While no worker is on call, nobody is notified: a notification makes all commits of the database wait for each other,
+-- While no worker is on call, nothing is sent: a notification makes all commits of the database wait for each other,
 -- and busy workers fetch anyway. But a worker may become idle before this transaction has ended, and not see its jobs.
--- So an add that notifies nobody holds a shared lock until its end, and asks once more. A worker that goes on call
--- checks for such locks (_go_on_call).
+-- So an add that notifies no worker holds a shared lock until its end, and checks once more. _go_on_call looks for it.
 create or replace function asyncq._wake_workers() returns void
   language sql volatile
   as $$
@@ -19,7 +17,7 @@ create or replace function asyncq._wake_workers() returns void
   $$;
 
 -- Whether an idle worker is on call, so that adds have to notify it. This is a lock in memory: it shows the present
--- state, not that of the caller's snapshot. Adds that ask share the lock with each other.
+-- state, not that of the caller's snapshot. Adds that check share the lock with each other.
 create or replace function asyncq._has_on_call() returns boolean
   language sql volatile
   as $$
@@ -30,8 +28,8 @@ create or replace function asyncq._has_on_call() returns boolean
   end
   $$;
 
--- Notify the worker on call of jobs that are due, or will be before a worker looks for its next job by itself, which it
--- does at least once a minute. The instant decides, not the start of the transaction, which may be long ago.
+-- Notify the worker on call of jobs that are due within a minute. By itself a worker looks for its next job at least
+-- once a minute. The instant decides, not the start of the transaction, which may be long ago.
 create or replace function asyncq._wake_for(ids bigint[]) returns void
   language plpgsql volatile
   as $$

@@ -48,7 +48,7 @@ begin
     raise exception using errcode = 'GWBCS',
       message = 'the item ''' || item || ''' is in the crontab of a worker; choose another identifier';
   end if;
-  -- The instant after the lock: whatever was added before is done with.
+  -- The instant after the lock: slots that were added before are in the past.
   update asyncq.known_crontabs as known
     set known_since = asyncq.clock(), not_before = asyncq.clock(), paused_at = null, next_run = null
     where known.identifier = item;

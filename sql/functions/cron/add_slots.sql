@@ -1,10 +1,10 @@
--- Add the jobs of recurring items, each slot once, however many workers call this for the same crontab. Parallel
--- arrays, one element for each slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each
--- slot that this call added; and for each item that could not be added one row with the SQLSTATE and the message: its
--- slots stay as if no worker had tried.
+-- Add the jobs of recurring items, each slot once, however many workers call this for the same crontab. The arrays have
+-- one element for each slot; run_at is the slot, revisions are as in _addable_slots. Returns a row for each slot that
+-- this call added. For each item that could not be added it returns one row with the SQLSTATE and the message. The
+-- slots of such an item stay as if no worker had tried.
 --
--- All items are tried together. Only if that fails, each is tried by itself, so that a bad one does not cost the others
--- their slots. The items stay locked, so that two callers cannot wait for each other.
+-- First all items are tried together. Only if that fails, each is tried by itself, so that a bad one does not cost the
+-- others their slots. The items stay locked, so that two callers cannot wait for each other.
 create or replace function asyncq._add_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], identifiers text[], payloads json[], queue_names text[],
   extras jsonb[])
@@ -46,8 +46,7 @@ begin
       get stacked diagnostics failure = returned_sqlstate, message = message_text;
       return query select ords[1], null::text, null::bigint, failure, message;
       if failure = '55P03' then
-        -- Another transaction locks a job that this item would change, and perhaps the jobs of many items. The next
-        -- items wait no longer than they have to.
+        -- Another transaction locks a job that this item would change, and perhaps those of many: wait less for them.
         perform set_config('lock_timeout', '50ms', true);
       end if;
     end;
@@ -55,8 +54,7 @@ begin
 end
 $$;
 
--- Add the jobs of the slots at some positions, and record the slots: both or neither. Parallel arrays as in _add_slots,
--- whose caller has locked the items.
+-- Add the jobs of the slots at some positions, and record the slots: both or neither. The caller has locked the items.
 create or replace function asyncq._add_due_slots(
   ords bigint[], crontabs text[], slots timestamptz[], identifiers text[], payloads json[], queue_names text[],
   extras jsonb[])
@@ -81,18 +79,17 @@ begin
 end
 $$;
 
--- Which slots may become jobs (_addable_slots) and were added by no transaction yet. Parallel arrays, one element for
--- each slot. due are their positions, rising; their items are locked until the end of the transaction. busy are
--- positions of items that another transaction locks, one of each item; their slots are left out.
+-- Which slots may become jobs (_addable_slots) and were added by no transaction yet. due are their positions, rising;
+-- their items are locked until the transaction ends. busy: a position of each item that another transaction locks.
 --
 -- The second caller waits for the first at the item's row, and then finds its slots added; or the item paused, changed
--- or removed. After a clock was set back nothing is due. Lock order: items by identifier, then what _add_jobs locks.
+-- or removed. After a clock was set back nothing is due. Lock order: items by identifier, then the locks of _add_jobs.
 create or replace function asyncq._due_slots(
   crontabs text[], slots timestamptz[], revisions bigint[], out due bigint[], out busy bigint[])
   language plpgsql volatile
   as $$
 declare
-  -- A look without a lock: most workers come when another one is done.
+  -- First without a lock: for most workers another one has added all slots.
   addable constant bigint[] := asyncq._addable_slots(crontabs, slots, revisions);
   others text[];
 begin
@@ -114,12 +111,12 @@ begin
 end
 $$;
 
--- Which slots may become jobs at this moment. Parallel arrays, one element for each slot; revisions are those under
--- which stored items were read, null for items of a worker's own crontab. Returns positions, rising.
+-- Which slots may become jobs at this moment. revisions are those under which stored items were read, null for items of
+-- a worker's own crontab. Returns positions, rising.
 --
--- An item has those slots that are later than its last one, and not before it was resumed or changed; none while it is
--- paused. A stored item has none if it was changed or removed since it was read, or if a live worker has an item of
--- this name in its crontab.
+-- An item has those slots that are later than its last one, and not before it was resumed or changed. It has none while
+-- it is paused. A stored item has none if it was changed or removed since it was read, or is in a live worker's
+-- crontab.
 create or replace function asyncq._addable_slots(crontabs text[], slots timestamptz[], revisions bigint[]) returns bigint[]
   language sql volatile
   as $$
@@ -144,8 +141,7 @@ create or replace function asyncq._addable_slots(crontabs text[], slots timestam
 
 -- Lock recurring items until the end of the transaction, in the order of their identifiers. Unknown ones of workers'
 -- own crontabs (revision null) are inserted, each known since its first slot. Returns the items that another
--- transaction locks for longer than the lock timeout. An item that is paused in an open transaction must not cost the
--- other items their slots.
+-- transaction locks for longer than the lock timeout: it must not cost the others their slots.
 create or replace function asyncq._lock_crontabs(crontabs text[], slots timestamptz[], revisions bigint[]) returns text[]
   language plpgsql volatile
   as $$

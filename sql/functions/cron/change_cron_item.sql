@@ -11,8 +11,7 @@ begin
 end
 $$;
 
--- Change a stored item: null members get their default. It keeps its history, but slots before now are not added by the
--- new definition. With a revision it is changed only if it still has that one. Returns whether it was changed.
+-- The work of change_cron_item; with a revision, only if the item still has it. Returns whether it was changed.
 create or replace function asyncq._change_cron_item(item text, changes jsonb, job jsonb, expected bigint default null)
   returns boolean
   language plpgsql volatile

@@ -1,12 +1,6 @@
--- Check a recurring item as far as SQL can: workers read the expression, and know the task.
---
--- A definition has these members; a missing one has its default. task and expression are required.
---   task, expression, payload    what is added, when, with what (an object)
---   dialect, tz                  how the expression is meant: extended or crontab, and in which zone
---   fill                         how far back missed slots are added: seconds, or a text such as 3d12h
---   overlap                      what happens to a slot while a job of the item waits or runs: allow, skip or replace
---   queue, max_attempts, priority, flags, job_key, job_key_mode   as in an add; its task's by default
--- Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
+-- Check a recurring item as far as SQL can: workers read the expression, and know the task. A definition has the
+-- required members task and expression, an object payload, and the options of add_cron_item.
+-- Backslashes are written in E'' strings, as in _check_jobs.
 create or replace function asyncq._check_cron_item(item text, definition jsonb) returns void
   language plpgsql stable
   as $$
@@ -54,7 +48,7 @@ begin
       then 'priority is ' || left(definition ->> 'priority', 60) || ', expected -32768 to 32767'
     when exists (select from jsonb_array_elements(definition -> 'flags') as flag where jsonb_typeof(flag) <> 'string')
       then 'flags must be an array of texts'
-    -- Who lists the items reads all of them at once; deeper ones a reader may refuse.
+    -- A list of all items is read as one value, and a reader may refuse deeper nesting.
     when jsonb_path_exists(definition, '$.payload.**{500}') then 'payload is nested more than 500 levels deep'
   end) as broken(rule);
   if fault is not null then

@@ -1,8 +1,7 @@
 -- The state of recurring items, in the order of their identifiers: of these, or of all (null).
 --
 -- An item is static if a live worker has it in its crontab, whatever is stored. It is also static if nothing is stored:
--- then its workers are gone. workers are the ids of those that add its jobs: they have it in their crontab, or know the
--- task of a stored one.
+-- then its workers are gone. workers are the ids of those that have it in their crontab, or know a stored one's task.
 create or replace function asyncq._cron_status(items text[] default null) returns setof asyncq.cron_item
   language sql volatile
   set search_path = pg_catalog, pg_temp

@@ -23,8 +23,7 @@ create or replace function asyncq._is_declared(item text) returns boolean
   select exists (select from asyncq._workers as worker where worker.cron ? item and asyncq._is_live(worker))
   $$;
 
--- Notify the workers, when this transaction commits, that stored items have changed. A worker that misses it finds the
--- changes when it reads the clock.
+-- Notify the workers at commit that stored items changed. A worker that misses it finds this when it reads the clock.
 create or replace function asyncq._wake_cron() returns void
   language sql volatile
   as $$ select pg_catalog.pg_notify('asyncq:cron', '') $$;

@@ -1,6 +1,6 @@
--- Make items of a worker's own crontab known, and return one row for each of them and of the stored ones. A row has the
--- time since when it is known, its last slot that became a job, and the time before which no slots are added. A stored
--- item that is not known was removed meanwhile. The second statement sees what the first one waited for.
+-- Make items of a worker's own crontab known. Returns one row for each of them and of the stored ones. A row has the
+-- time since when the item is known, its last slot that became a job, and the time before which no slots are added. A
+-- stored item that is not known was removed meanwhile. The second statement sees what the first one waited for.
 create or replace function asyncq._register_crontabs(identifiers text[], stored text[] default '{}')
   returns table (identifier text, known_since timestamptz, last_execution timestamptz, not_before timestamptz)
   language plpgsql volatile
@@ -19,9 +19,9 @@ begin
 end
 $$;
 
--- Record what a worker reports of items that it has read: when each is due next; and of stored ones (with a revision)
--- why it cannot be scheduled, or its job with the defaults of its task. Parallel arrays. These are hints for readers:
--- items that another transaction locks, or that were changed since, are left out.
+-- Record what a worker reports of items that it has read. Each item has the time when it is due next. A stored item
+-- (with a revision) also has the reason why it cannot be scheduled, or its job with the defaults of its task. These are
+-- hints for readers: items that another transaction locks, or that were changed since, are left out.
 create or replace function asyncq._report_cron(
   items text[], revisions bigint[], next_runs timestamptz[], problems text[], jobs jsonb[]) returns void
   language plpgsql volatile

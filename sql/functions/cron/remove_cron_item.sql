@@ -19,7 +19,7 @@ begin
     raise exception using errcode = 'GWBCS',
       message = 'the item ''' || identifier || ''' is in the crontab of a worker: take it out there; it can be paused';
   end if;
-  -- What is known of a worker's own item of the same name is its own.
+  -- If a worker's own item has the same name, the history is that of this item.
   if not is_declared then
     delete from asyncq.known_crontabs as known where known.identifier = identifier;
   end if;

@@ -1,6 +1,6 @@
 -- Add the job of a recurring item now, paused or not; no slot is used up. Returns the added job, or the existing job
--- that fulfils the request: with an overlap other than allow, or a unique policy of its task. A job that the policy
--- rejects is the error GWBDJ, whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
+-- that fulfils the request: with an overlap other than allow, or a unique policy of its task. If the policy rejects the
+-- job, the error is GWBDJ, whose detail is the id and state of the other job as JSON. GWBCN: there is no such item.
 create or replace function asyncq.run_cron_item(identifier text) returns asyncq.jobs
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -13,9 +13,8 @@ begin
 end
 $$;
 
--- Add the job of a recurring item now, paused or not; no slot is used up. The overlap applies. A worker's own item is
--- added as the worker declared it, a stored one with the defaults of its task as a worker reported them: before that
--- they are unknown.
+-- The work of run_cron_item. A worker's own item is added as the worker declared it. A stored one is added with the
+-- defaults of its task, which are unknown before a worker has reported them.
 create or replace function asyncq._run_cron_item(item text)
   returns table (outcome text, id bigint, existing_id bigint, existing_state text)
   language plpgsql volatile
@@ -38,7 +37,7 @@ begin
       message = 'there is no recurring item ''' || coalesce(item, 'null') || ''' that is stored, or in the crontab of a live worker';
   end if;
   task := it ->> 'task';
-  -- As of every slot, _cron comes last.
+  -- _cron comes last, as in the job of every slot.
   payload := (coalesce(it -> 'payload', '{}') - '_cron')::text;
   payload := left(payload, -1) || case payload when '{}' then '' else ', ' end || '"_cron": ' || jsonb_build_object(
     'ts', to_char(asyncq.clock() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'backfilled', false) || '}';
@@ -56,8 +55,7 @@ begin
 end
 $$;
 
--- The record of options for the overlap of a recurring item; null for none. asyncq/domain/cron/overlap.py has the same
--- rule.
+-- The record of options for the overlap of an item; null for none. asyncq/domain/cron/overlap.py has the same rule.
 create or replace function asyncq._overlap(item text, overlap text) returns jsonb
   language sql stable
   as $$

@@ -1,6 +1,5 @@
 -- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended jobs if requested. An
--- id is used twice if its sequence was not copied to another server. Then the later job is kept, since an error would
--- keep all others that end with it from being settled.
+-- id is used twice if its sequence was not copied to another server. The later job is kept: an error would stop all.
 create or replace function asyncq._end_jobs(ids bigint[], end_state text) returns void
   language plpgsql volatile
   as $$
@@ -16,8 +15,8 @@ begin
 end
 $$;
 
--- Let jobs run again that were requested again while they ran, and whose rows the caller has locked: now, with the last
--- requested payload, as if they had never run. This ends their claims; the caller frees the queues.
+-- Let jobs run again that were requested again while they ran. The caller has locked their rows. They are due now, with
+-- the last requested payload, as if they had never run. This ends their claims; the caller frees the queues.
 create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
   language plpgsql volatile
   as $$
@@ -33,9 +32,8 @@ begin
 end
 $$;
 
--- Cancel running jobs, whose rows the caller has locked. Their keys are free at once, their workers are notified at
--- commit, and they end as cancelled, whatever their result. A worker that misses the notification finds the mark at its
--- next beat.
+-- Cancel running jobs, whose rows the caller has locked. Their keys are free at once, and their workers are notified at
+-- commit. They end as cancelled, whatever their result. A worker also finds the mark at its next beat.
 create or replace function asyncq._cancel_running(ids bigint[]) returns void
   language plpgsql volatile
   as $$

@@ -1,7 +1,7 @@
--- Begin the transaction of a run: note its number, and lock the job until its end. This is the first call in the
--- transaction. Adds of the job's key and cancel_jobs are compatible with a key share lock. Statements that end claims
--- (settle, rescue, return) are not, and skip the row, whose transaction is alive. An add that has locked the job's key
--- would wait for a stronger lock, and deadlock with a handler that needs this key lock.
+-- Begin the transaction of a run: lock the job until its end. This is the first call in the transaction. Adds of the
+-- job's key and cancel_jobs are compatible with a key share lock. Statements that end claims (settle, rescue, return)
+-- are not: they skip the row, whose transaction is alive. A stronger lock could deadlock: an add that has locked the
+-- job's key would wait for it, while the handler waits for the key lock.
 -- Returns the transaction's number, its server process, and the claim as this transaction sees it:
 --
 --   locked      it exists, and is locked now
@@ -15,11 +15,10 @@ create or replace function asyncq._lock_claim(worker int, job bigint, token bigi
   set enable_seqscan = off
   as $$
 begin
-  -- The server is to notice within half a minute that the worker's machine is gone: until then no other worker gets the
-  -- job.
+  -- Within half a minute the server notices that the worker's machine is gone. Until then no other worker gets the job.
   perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
     set_config('tcp_keepalives_count', '4', true);
-  -- A name by which everybody sees whose it is, and _end_transactions finds it.
+  -- _end_transactions finds the transaction by this name.
   perform set_config('application_name', format('asyncq worker %s job %s', worker, job), true);
   -- One statement: with two snapshots a batch that is split in between would be seen in neither place.
   return query
@@ -43,7 +42,7 @@ $$;
 
 -- Complete a job in the transaction that locked its claim, together with all that this transaction has done. The ends
 -- are those of settle_completed and _settle_rest. But it waits for other transactions that lock the row, and uses the
--- newest version: at REPEATABLE READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
+-- newest version. At REPEATABLE READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
 --
 --   the claim                  what becomes of the job                            answer
 --   exists                     it ends as completed, and is kept if requested     completed
@@ -101,9 +100,9 @@ $$;
 --   aborted                     aborted                   lost
 --   nothing                     unknown                   lost
 --
--- The server says nothing about a number that is too old, or that is not its own. If it says committed and the claim
--- exists, the completion was in a savepoint that was rolled back, or this is another server with a history of its own.
--- The claim decides: if it exists, the job has to be settled; if it is gone, another statement has done that.
+-- The server says nothing about a number that is too old, or that is not its own. It may say committed although the
+-- claim exists. Then the completion was in a savepoint that was rolled back, or this is another server with its own
+-- history. The claim decides: if it exists, the job has to be settled; if it is gone, another statement has done that.
 create or replace function asyncq._commit_status(worker int, job bigint, token bigint, xid text) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -124,7 +123,7 @@ begin
   if word = 'in progress' then
     return word;
   end if;
-  -- After the word, with a snapshot of its own.
+  -- After the question, with a snapshot of its own.
   stands := exists (
     select from asyncq._jobs as held where held.id = job and held.locked_by = worker and held.lock_token = token);
   return case

@@ -1,5 +1,5 @@
--- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim goes through
--- here, except the good ends of settle_completed, claim_next and _complete_claim.
+-- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim calls this,
+-- except the good ends of settle_completed, claim_next and _complete_claim.
 --
 --   the job                              what becomes of it                                     ending
 --   was cancelled                        it ends as cancelled                                   cancelled
@@ -9,7 +9,7 @@
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue
--- that another transaction locks; a rescue must not wait, and frees the queues itself.
+-- that another transaction locks. A rescue must not wait, and frees the queues itself.
 create or replace function asyncq._release(
   ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, frees_queues boolean default true)
@@ -47,7 +47,7 @@ begin
   return query
     update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
-      -- A row whose attempts were used up meanwhile (its key was given to a newer request) stays dead.
+      -- If the attempts were used up meanwhile (the key was given to a newer request), the job stays discarded.
       attempts = least(job.attempts + coalesce(given.attempts, 0), greatest(job.attempts, job.max_attempts)),
       -- A discarded job gets all attempts at once, but has made only one more.
       attempts_made = case when job.attempts_made is not null or given.attempts > 1

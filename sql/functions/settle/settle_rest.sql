@@ -1,5 +1,5 @@
--- Settle the runs that settle_completed does not: failed, snoozed or interrupted ones, claims that are returned, and
--- good ends that it skipped because the job was cancelled, has a rerun, is to be kept, or was locked.
+-- Settle the runs that settle_completed does not: failed, snoozed or interrupted ones, and claims that are returned.
+-- Also good ends that it skipped, because the job was cancelled, has a rerun, is to be kept, or was locked.
 -- The batches of these claims are split. A claim is settled only if this worker still has it; rows and batches that
 -- another transaction locks are skipped. Lock order: batches, jobs by id, queues. The caller sorts ids.
 -- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost'
@@ -9,8 +9,7 @@ create or replace function asyncq._settle_rest(
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- Each row is found by its id, even where the server knows nothing of the table yet. The workers disable sorts for
-  -- fetches.
+  -- Each row is found by its id, even if nothing is known of the table. The workers disable sorts for fetches.
   set enable_seqscan = off
   set enable_sort = on
   as $$
@@ -19,8 +18,7 @@ declare
   held bigint[];
 begin
   perform asyncq._split_batches_of_worker(worker, array(select distinct unnest(tokens)));
-  -- Null for each claim that is not locked here. The fence is in the node that locks, so that it is checked on the
-  -- newest row.
+  -- Null for each claim that is not locked here. The fence is in the node that locks: it is checked on the newest row.
   held := array(
     select (
       select job.id from asyncq._jobs as job

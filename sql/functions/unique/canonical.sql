@@ -1,9 +1,9 @@
 -- A JSON value as canonical text: RFC 8785, strings in Unicode's form NFC first. Equal values have equal texts.
 -- asyncq/domain/canonical.py is the same rule: it accepts, refuses and writes the same, to the byte.
 --
--- It takes json: jsonb turns 1e21 into an integer before its form can be seen. Of members with one name the last one
--- counts; names that only NFC makes equal are refused. path is the position of the value, depth the number of arrays
--- and objects around it; members, if there are any, are the only ones of an object that count.
+-- It takes json: jsonb would turn 1e21 into an integer. Of members with one name the last one counts; names that only
+-- NFC makes equal are refused. path is the position of the value, depth the number of arrays and objects around it.
+-- members, if there are any, are the only ones of an object that count.
 create or replace function asyncq._canonical(
   value json, path text default 'args', depth int default 0, members text[] default '{}') returns text
   language plpgsql immutable strict
@@ -30,8 +30,8 @@ begin
     from json_array_elements(value) with ordinality as element(item, ord);
     return '[' || coalesce(canonical, '') || ']';
   end if;
-  -- Names are sorted by UTF-16 code units, where U+10000 comes before U+E000. A mark before each character from there
-  -- on brings about that order in UTF-8: U+E001 before those that are one unit, U+E000 before those that are two.
+  -- Names are sorted by UTF-16 code units, where U+10000 comes before U+E000. In UTF-8 a mark before each character
+  -- from U+E000 on makes the same order: U+E001 before characters of one unit, U+E000 before characters of two.
   select
     string_agg(to_json(name)::text || ':' || asyncq._canonical(item, path || '.' || name, depth + 1), ','
       order by case when octet_length(name) = length(name) then name else regexp_replace(
@@ -52,9 +52,8 @@ begin
 end
 $$;
 
--- The counted part of args or meta (path says which), as canonical JSON: the whole value if names is null, else an
--- object of the named members, which all have to exist. args may be an array around one object, as in the core of the
--- Open Job Spec.
+-- The counted part of args or meta (path says which), as canonical JSON. That is the whole value if names is null, else
+-- an object of the named members, which all have to exist. args may be an array around one object, as in the spec.
 create or replace function asyncq._canonical_members(value json, names jsonb, path text) returns text
   language plpgsql immutable
   as $$
@@ -116,7 +115,7 @@ begin
     number := 0;
   end;
   shortest := number;
-  -- float8out leaves out the shortest form where it lies exactly between two doubles, which happens only here.
+  -- float8out does not write the shortest form if that lies exactly between two doubles, which happens only here.
   if abs(number) between 9007199254740992 and 1e39 then
     for digits in 15 .. 16 loop
       candidate := to_char(number, '9.' || repeat('9', digits - 1) || 'EEEE');
@@ -148,8 +147,8 @@ begin
   if octet_length(value) = length(value) then
     return value;
   end if;
-  -- PostgreSQL's own swallows U+11A7 behind a Hangul syllable, taking it for the absence of a last consonant. The
-  -- character composes with nothing, so that the parts before and after it can be normalised apart.
+  -- normalize() drops U+11A7 after a Hangul syllable, which it reads as a missing last consonant. The character
+  -- composes with nothing, so the parts before and after it can be normalised apart.
   if strpos(value, E'\u11a7') > 0 then
     return (
       select string_agg(normalize(part, nfc), E'\u11a7' order by ord)
@@ -159,8 +158,8 @@ begin
 end
 $$;
 
--- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs, which only escapes in JSON
--- can name. Backslashes are written in E'' strings: the caller may have switched standard_conforming_strings off.
+-- Refuse characters that no PostgreSQL text can hold: U+0000 and halves of surrogate pairs. In JSON only escapes name
+-- them. Backslashes are written in E'' strings, as in _check_jobs.
 create or replace function asyncq._check_escapes(value json, path text) returns void
   language plpgsql immutable
   as $$
@@ -170,7 +169,7 @@ begin
   if strpos(escapes, E'\\u') = 0 then
     return;
   end if;
-  -- Less escaped backslashes, after which a u is a plain one, and less whole pairs.
+  -- Without escaped backslashes, after which a u is a plain one, and without whole pairs.
   escapes := replace(escapes, E'\\\\', '..');
   escapes := regexp_replace(
     escapes, E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '..', 'g');

@@ -45,8 +45,8 @@ begin
 end
 $$;
 
--- A member of a unique policy that is a list: strings, each one once, in form NFC; allowed (null: any) are the only
--- valid ones.
+-- Check a member of a unique policy that is a list of strings, each one once. allowed: the valid strings; null: any.
+-- Returns the strings in form NFC.
 create or replace function asyncq._check_names(member text, given jsonb, allowed text[] default null) returns jsonb
   language plpgsql immutable
   as $$
@@ -84,10 +84,9 @@ begin
 end
 $$;
 
--- The period of a unique policy, an ISO 8601 duration such as PT1H or P3W4DT5H6M7.5S. A pattern checks it first, as
--- PostgreSQL's own reader takes P-1D and PT too. Anything below a microsecond is cut off.
--- Add it to a time in UTC, ((created_at at time zone 'UTC') + period) at time zone 'UTC': a day of a session's zone may
--- have 23 hours.
+-- The period of a unique policy, an ISO 8601 duration such as PT1H or P3W4DT5H6M7.5S. A pattern checks it first, since
+-- PostgreSQL also accepts P-1D and PT. Anything below a microsecond is cut off. Add it to a time in UTC: ((created_at
+-- at time zone 'UTC') + period) at time zone 'UTC'. A day of a session's zone may have 23 hours.
 create or replace function asyncq._period(period text) returns interval
   language plpgsql immutable strict
   as $$

@@ -1,8 +1,7 @@
 -- Lock keys until the end of the transaction: callers that add or remove under one key take it one after the other, all
--- in one order. It writes in every case, so that a caller whose snapshot is older than the last add of a key gets
--- 40001.
--- The rows have numbers, so that they are small whatever the keys are; two keys that share a number wait for each other
--- without need. Returns how many there are.
+-- in one order. It always writes: a caller whose snapshot is older than the last add of a key gets 40001. The rows have
+-- numbers, so that they are small whatever the keys are. Two keys that share a number wait for each other without need.
+-- Returns the number of locked rows.
 create or replace function asyncq._lock_keys(keys text[]) returns bigint
   language plpgsql volatile
   as $$
@@ -19,14 +18,15 @@ end
 $$;
 
 -- Lock the keys, then the jobs that have them, so that none of these starts, ends or is rescued before the add acts.
--- These are separate statements, since the second has to see what the first waited for. The jobs are locked whatever
--- the mode or strategy: an add that only looked would lose its request to a job that is just being claimed, or is
--- ending.
--- asks: some jobs have a key under a unique policy or an idempotency key.
--- Job keys, keys under unique policies and idempotency keys are locked apart. Of a discarded job the last two are not
--- locked, unless a policy looks at such jobs. A forced add waits for no job.
--- Returns the state of the keys: 'repeated', jobs of the call may meet each other; 'taken', other jobs have keys, or
--- may be remembered; 'new', neither.
+-- These are separate statements, since the second has to see the changes for which the first waited. The jobs are
+-- locked whatever the mode or strategy. Otherwise an add could find a job that is just being claimed, or is ending, and
+-- lose its request to it. asks: some jobs have a key under a unique policy or an idempotency key.
+-- Job keys, keys under unique policies and idempotency keys are locked apart. A discarded job is locked for its job
+-- key, and for its key under a policy only if a policy looks at discarded jobs. A forced add waits for no job.
+-- Returns the state of the keys:
+--   repeated   jobs of the call may share keys, or look at each other
+--   taken      other jobs have keys, or ended jobs or earlier requests may have them
+--   new        neither
 create or replace function asyncq._lock_key_holders(jobs asyncq._new_job[], asks boolean) returns text
   language plpgsql volatile
   as $$

@@ -1,6 +1,6 @@
 -- The job of an earlier request with this idempotency key, and its state: completed if nothing is known of it any more.
--- No row if there was no such request, or its window is over.
--- One probe by the key under every plan: no other condition fits an index, and offset 0 keeps it from becoming a join.
+-- No row if there was no such request, or its window is over. It probes the key once under every plan: no other
+-- condition fits an index, and offset 0 prevents a join.
 create or replace function asyncq._request(key text, moment timestamptz) returns table (id bigint, state text)
   language sql stable
   as $$
@@ -14,7 +14,7 @@ create or replace function asyncq._request(key text, moment timestamptz) returns
   $$;
 
 -- Refuse a request whose idempotency key belongs to another request: an earlier one, or one of this call. The keys are
--- locked. The error gives the position of the first one and not its key, which may be a secret of the caller's.
+-- locked. The error gives the position of the first such job, and not its key, which may be a secret.
 create or replace function asyncq._check_requests(jobs asyncq._new_job[]) returns void
   language plpgsql volatile
   as $$
@@ -44,8 +44,8 @@ end
 $$;
 
 -- Store the jobs of requests with idempotency keys. outcomes and ids are those of the adds of jobs, in their order. The
--- keys are locked; a job that existed before is locked, if it has a row, and is kept for as long as the request. A
--- rejected request is not stored; one that is stored already stays as it is, with its time.
+-- keys are locked. So is a job that existed before and has a row; it is kept for as long as the request. A rejected
+-- request is not stored. One that is stored already stays as it is, with its time.
 create or replace function asyncq._store_requests(jobs asyncq._new_job[], outcomes text[], ids bigint[]) returns void
   language plpgsql volatile
   as $$
@@ -79,8 +79,8 @@ begin
 end
 $$;
 
--- The SHA-256 of a request's task and payload. jsonb makes payloads equal that differ in blanks or in the order of
--- their members; what jsonb cannot hold counts as it is written.
+-- The SHA-256 of a request's task and payload. In jsonb payloads are equal that differ in blanks or in the order of
+-- their members. A payload that jsonb cannot hold counts as it is written.
 create or replace function asyncq._digest(identifier text, payload json) returns bytea
   language plpgsql immutable
   as $$

@@ -1,10 +1,9 @@
--- End the transactions that still lock claims of workers that were silent for twice their lease, or of these workers if
--- given; none within the return window of the server. A rescue skips the rows that such a transaction locks. Its
--- process may be frozen, or its connection broken on the other side. The transaction is rolled back, and the rescue
--- returns its job.
--- Transactions are found by the name that _lock_claim gives them for as long as they are open. Those that this role may
--- not end get a warning, since nothing else says why their jobs wait.
--- Returns what was ended; waits for each end, at most a second.
+-- End the transactions that still lock claims of dead workers: of these workers, or of those that were silent for twice
+-- their lease (null). Within the return window of the server there are none. A rescue skips the rows that such a
+-- transaction locks: its process may be frozen, or its connection broken. Then the rescue returns the job.
+-- An open transaction has the name that _lock_claim gives it. If this role may not end one, there is a warning: nothing
+-- else says why its job waits.
+-- Returns the ended transactions; waits for each end, at most a second.
 create or replace function asyncq._end_transactions(workers int[] default null) returns table (worker_id int, job_id bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -31,7 +30,7 @@ begin
 end
 $$;
 
--- End a server process, and wait for that so many milliseconds; a warning if this role may not. Returns whether it was
+-- End a server process, and wait for its end so many milliseconds. Warns if this role may not. Returns whether it
 -- ended.
 create or replace function asyncq._end_backend(backend int, patience_ms bigint, title text) returns boolean
   language plpgsql volatile

@@ -8,8 +8,8 @@ create or replace function asyncq.force_unlock_workers(worker_ids text[]) return
   as $$ select (freed.shown).* from asyncq._force_unlock_workers(worker_ids) as freed order by (freed.shown).id $$;
 
 -- The work of force_unlock_workers: cancelled jobs end, those with a rerun run again, the others lose an attempt. The
--- workers lose their rows and are notified: one that is alive cancels its handlers and registers again. The function
--- waits for a claim that is being settled at this moment, and then finds it ended.
+-- workers lose their rows and are notified; one that is alive registers again. The function waits for a claim that is
+-- being settled at this moment, and then finds it ended.
 -- 55P03: a transaction that could not be ended locked a claim for ten seconds, or for the caller's lock_timeout.
 create or replace function asyncq._force_unlock_workers(worker_ids text[])
   returns table (shown asyncq.jobs, document text)

@@ -1,4 +1,4 @@
--- Whether a worker is alive, by the real clock: no rescue has declared it dead, its last beat is within its lease, and
+-- Whether a worker is alive, by the real clock. No rescue has declared it dead, its last beat is within its lease, and
 -- its lock was not free for longer than the grace. While the server has kept locks for less than a lease, the lease
 -- alone decides. Within the return window of the server every worker is alive that was not declared dead before.
 create or replace function asyncq._is_live(worker asyncq._workers) returns boolean
@@ -24,8 +24,7 @@ create or replace function asyncq._grace() returns interval
   as $$ select interval '1 second' $$;
 
 -- Whether the server has started, crashed or been promoted within the return window of ten seconds. Workers could not
--- reach it before, so their silence proves nothing, and they get time to return. A standby rescues no worker, and the
--- lease alone decides.
+-- reach it before. Their silence proves nothing, and they get time to return. On a standby the lease alone decides.
 create or replace function asyncq._has_just_returned() returns boolean
   language sql volatile
   as $$
@@ -34,8 +33,8 @@ create or replace function asyncq._has_just_returned() returns boolean
   $$;
 
 -- Since when advisory locks are held without a break: the start of the server, its last crash, its promotion. A worker
--- that was connected then lost its lock without dying. A run that is not recorded yet begins now. A standby has none of
--- the primary's locks, and cannot read an unlogged table: there the answer is now, and the lease alone decides.
+-- that was connected at that time lost its lock without dying. A run that is not recorded yet begins now. A standby has
+-- none of the primary's locks, and cannot read an unlogged table. There the answer is now, and the lease alone decides.
 create or replace function asyncq._locks_since() returns timestamptz
   language plpgsql volatile
   as $$

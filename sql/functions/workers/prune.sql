@@ -1,6 +1,6 @@
--- Remove data that need not be kept any longer, at most so many rows of each kind: jobs that were discarded longer ago
--- than discarded_retention_s (null: none), ended jobs and requests whose time is over. Locked rows are skipped. A
--- discarded job that is to be kept leaves a row of _ended_jobs.
+-- Remove data that need not be kept any longer, at most so many rows of each kind. These are ended jobs and requests
+-- whose time is over, and jobs that were discarded longer ago than discarded_retention_s (null: none). Locked rows are
+-- skipped. A discarded job that is to be kept leaves a row of _ended_jobs.
 -- Returns how many of each kind: the caller goes on while one of them is the maximum.
 create or replace function asyncq._prune(discarded_retention_s float8, most int)
   returns table (discarded bigint, ended bigint, requests bigint)
@@ -35,11 +35,11 @@ begin
 end
 $$;
 
--- Remove key locks that were not used for a day, among the next so many behind a key. This is a walk over all of them,
--- a few at a time, since an index on used_at would cost each add. Locked rows are skipped. An add that needs a row
--- while it is removed waits for this one statement, then inserts the row again.
--- The day is measured by the real clock, as used_at is. It is also how long a transaction may stay open: one at
--- REPEATABLE READ whose snapshot is older finds no row, and misses the adds that it cannot see.
+-- Remove key locks that were not used for a day, among the next so many after a key. This is a walk over all of them, a
+-- few at a time, since an index on used_at would cost each add. Locked rows are skipped. An add that needs a row while
+-- it is removed waits for this one statement, then inserts the row again.
+-- The day is measured by the real clock, as used_at is. A transaction must not stay open longer. If its snapshot at
+-- REPEATABLE READ is older, it finds no row, and misses the adds that it cannot see.
 -- Returns how many were removed, and the last key of the walk; null at its end.
 create or replace function asyncq._prune_key_locks(after bigint, most int) returns table (key_locks bigint, last_key bigint)
   language plpgsql volatile

@@ -1,7 +1,7 @@
--- Return the claims of dead workers, and, if thorough, those whose worker has no row; and free the queues of which no
--- job runs. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's
--- row is removed with the last of its claims. Until then died_at keeps the worker from returning under this id.
--- Cancelled jobs end, and jobs with a rerun run again. Neither lose an attempt, and neither are returned.
+-- Return the claims of dead workers, and, if thorough, those whose worker has no row. Free the queues of which no job
+-- runs. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is
+-- removed with the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs
+-- end, and jobs with a rerun run again. They lose no attempt, and are not in the result.
 --
 -- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The
 -- others lose none: they may never have started. Their last_error begins with WorkerLost, and the next worker lists
@@ -14,8 +14,7 @@ create or replace function asyncq._rescue_jobs(thorough boolean)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
-  -- By the index jobs_claims the cost depends on claims, not on waiting jobs. The worker's connection disables sorts
-  -- for fetches.
+  -- By the index jobs_claims the cost depends on claims, not on waiting jobs. The workers disable sorts for fetches.
   set enable_seqscan = off
   set enable_sort = on
   as $$
@@ -30,22 +29,19 @@ declare
   errors text[];
 begin
   -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A
-  -- worker within its lease is gone only if its lock is free. If the lock is held, the worker is back, and its next
-  -- beat will say so.
+  -- worker within its lease is gone only if its lock is free. If the lock is held, the worker is back, and will beat.
   gone := array(
     select candidate.id from (
       select worker.id, worker.died_at is not null or not asyncq._is_leased(worker) as is_certain
       from asyncq._workers as worker where not asyncq._is_live(worker) order by worker.id
       for update skip locked) as candidate
     where candidate.is_certain or pg_try_advisory_xact_lock(asyncq._lock_space(), candidate.id));
-  -- The death is recorded before any claim is taken: a worker must not go on when the rescue could take only some of
-  -- its claims.
+  -- The death is recorded first: a worker must not go on when the rescue could take only some of its claims.
   with died as (
     update asyncq._workers set died_at = clock_timestamp() where id = any(gone) and died_at is null returning id)
   select array_agg(id) into dead from died;
   -- A frozen process does not read its LISTEN connection, and the server cannot trim its notification queue: when that
-  -- is full, every NOTIFY fails. A worker that is alive after all connects again. The connection is found by its lock
-  -- (lock_listener).
+  -- is full, every NOTIFY fails. A worker that is alive after all connects again. lock_listener took the lock.
   perform asyncq._end_backend(
       listener.pid, 0, format('the LISTEN connection of worker %s (server process %s)', worker.id, listener.pid))
     from unnest(dead) as worker(id)
@@ -69,7 +65,7 @@ begin
   perform asyncq._split_batches(array(
     select ctid from asyncq._batches where locked_by = any(gone) order by locked_by, lock_token for update skip locked));
   -- A slot ends with its batch. If an add holds the batch, the next rescue sees it. Until then the worker keeps its row
-  -- and its slot: should it come back after all, it has to learn that the slot was filled.
+  -- and its slot: if it returns after all, it has to learn that the slot was filled.
   delete from asyncq._handoff_slots
     where worker_id = any(array(
       select slot.worker_id from asyncq._handoff_slots as slot
@@ -98,9 +94,8 @@ begin
     from unnest(held, owners, ran, marked) as claim(id, worker_id, ran, is_marked)
     join asyncq._jobs as job on job.id = any(array[claim.id])
     where not claim.is_marked;
-  -- If thorough, also a queue of a live worker whose job was deleted by hand. A queue and its running job are stored and
-  -- deleted in one transaction. `offset 0`: each queue and each worker is looked up. An anti-join could read the claims
-  -- of all workers.
+  -- If thorough, also a queue of a live worker whose job was deleted by hand. A queue and its running job are stored
+  -- and deleted in one transaction. `offset 0`: each queue and worker is looked up; an anti-join could read all claims.
   delete from asyncq._queues
     where name = any(array(
       select queue.name from asyncq._queues as queue

@@ -1,8 +1,8 @@
--- Check whether workers have died: a free lock is recorded in its worker's row, and the worker is notified, in case
--- only its connection has ended; then it proves within the grace that it is alive. One short statement: to wait for a
--- lock instead would hold a snapshot, and keep vacuum from its work.
--- Returns how many workers there are, the caller's rank among them, the time for the order of their checks, whether one
--- is dead, and how much of the grace the first doubted one has left (null without any).
+-- Check whether workers have died. A free lock is recorded in its worker's row, and the worker is notified. If only its
+-- connection has ended, it proves within the grace that it is alive. This is one short statement. To wait for a lock
+-- instead would hold a snapshot, and keep vacuum from its work.
+-- Returns the number of workers, the caller's rank among them, and the time for the order of their checks. dead: a
+-- worker is dead. grace_left_s: the rest of the grace of the first doubted worker (null without any).
 create or replace function asyncq._watch_workers(worker int)
   returns table (workers int, rank int, clock_s float8, dead boolean, grace_left_s float8)
   language plpgsql volatile
@@ -16,8 +16,8 @@ begin
   insert into asyncq._server_runs (only_one) select true where not exists (select from asyncq._server_runs)
     on conflict do nothing;
   held_since := asyncq._locks_since();
-  -- Shared: two that look at once do not hide a free lock from each other. Held until this statement ends, so that a
-  -- worker that takes its lock at this moment fails, and tries again.
+  -- Shared: two checks at the same moment do not hide a free lock from each other. Held until this statement ends, so
+  -- that a worker that takes its lock at this moment fails, and tries again.
   free := array(
     select other.id from (
       select candidate.id from asyncq._workers as candidate

@@ -1,11 +1,12 @@
 -- add_jobs(identifiers text, payloads text, queue_names text[], run_ats text, extras text) -> ids bigint[], ords bigint[], outcomes text[], existing_ids bigint[], existing_states text[]
 -- One row, that of _add_many_jobs; the parameters are those of _new_job. Arrays of which every element would be null
 -- are null, on both ways.
--- Runs on callers' connections too, which may have codecs of their own for json, jsonb and timestamptz: so only text
--- and integers cross, and are cast here; and so does their search_path: what may match another schema's function is
--- named in full. Values that cannot hold the character U+001E are sent as one text, with that between the elements and
--- nothing for null. The driver takes longer to write an array than all else that a client does for a job. The elements
--- are cast one by one: a cast of the whole array to jsonb[] takes five times as long.
+-- Runs on callers' connections too. These may have codecs of their own for json, jsonb and timestamptz: so only text
+-- and integers cross, and are cast here. They may have any search_path: so a name that may match another schema's
+-- function is qualified.
+-- An array whose values cannot hold the character U+001E is sent as one text, with that character between the elements
+-- and nothing for null. To write an array takes the driver longer than everything else that a client does for a job.
+-- The elements are cast one by one: a cast of the whole array to jsonb[] takes five times as long.
 select ids, ords, outcomes, existing_ids, existing_states
 from asyncq._add_many_jobs(array(
   select asyncq._new_job(given.identifier, given.payload::json, given.queue_name, given.run_at::timestamptz, given.extra::jsonb)

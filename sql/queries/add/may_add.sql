@@ -1,5 +1,5 @@
 -- may_add() -> directly boolean, by_enqueue boolean
--- Whether the current role may call what adds jobs; read from the catalogue, which does not mind a role without rights.
+-- Whether the current role may call the functions that add jobs. Any role may read this from the catalogue.
 select
   coalesce(bool_or(routine.proname = '_add_jobs'), false) as directly,
   coalesce(bool_or(routine.proname = 'enqueue'), false) as by_enqueue

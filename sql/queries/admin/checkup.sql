@@ -1,7 +1,6 @@
 -- checkup() -> up_since timestamptz, in_recovery boolean, live int, gone int, known_tasks int[], notifications float8, sees_all boolean
 -- The state of a server and its workers, for `doctor`. live, gone: numbers of workers. known_tasks: the tasks of live
--- workers. notifications: the used share of the notification queue, from 0 to 1. sees_all: this role sees the activity
--- of other roles.
+-- workers. notifications: the used share of the notification queue. sees_all: the activity of other roles is visible.
 with worker as (
   select tasks, asyncq._is_live(worker) as is_live from asyncq._workers as worker)
 select

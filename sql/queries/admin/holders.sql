@@ -1,7 +1,7 @@
 -- holders(least_s float8, least_xids int, most int) -> kind text, pid int, name text, owner text, state text, held_s float8, xids int
--- What keeps dead rows of this database from being removed, the oldest first: transactions with a snapshot or an id of
--- their own, prepared ones, standbys with feedback, replication slots. Those that have done so for that long; where the
--- age in seconds is hidden from this role or unknown, for that many transactions of the server.
+-- Transactions that keep dead rows of this database from being removed, the oldest first. They have a snapshot or an id
+-- of their own, are prepared, or are standbys with feedback or replication slots. They are at least least_s old. If
+-- this role does not see their age in seconds, they are at least least_xids transactions old.
 select kind, pid, name, owner, state, held_s, xids
 from (
   select
@@ -21,7 +21,7 @@ from (
   from pg_catalog.pg_prepared_xacts
   where database = pg_catalog.current_database()
   union all
-  -- Also of a standby with feedback that is disconnected; one without a slot is a process above.
+  -- Also of a standby with feedback that is disconnected. Without a slot a standby is a process above.
   select 'slot', active_pid, slot_name::text, null, case when active then 'active' else 'inactive' end, null, pg_catalog.age(xmin)
   from pg_catalog.pg_replication_slots
   where xmin is not null) as holder

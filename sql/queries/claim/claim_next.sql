@@ -1,7 +1,7 @@
 -- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, asyncq._claim.*
 -- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up
--- to max of the queues, whose rows in _queues stay. The next job of a queue is the first that is ready. If it is not
--- due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
+-- to max queues. The rows of these queues in _queues stay. The next job of a queue is the first that is ready. If it is
+-- not due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
 -- Rows: first one for each settled job, with its id in settled, then the claims.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 held as materialized (
@@ -10,8 +10,7 @@ held as materialized (
     and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
     and keep_until is null and rerun is null and cancelled_at is null
   order by id for update skip locked),
--- The rows are deleted before the next ones are claimed: two running jobs of one queue cannot be stored, not even for a
--- moment.
+-- First delete the rows, then claim the next ones: two running jobs of one queue cannot be stored, even for a moment.
 gone as (
   delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
 heads as materialized (
@@ -21,7 +20,7 @@ heads as materialized (
     select id, job.queue from asyncq._jobs as job
     where hashtextextended(job.queue, 0) between hashtextextended(queue.name, 0) and hashtextextended(queue.name, 0)
       and job.queue = queue.name and asyncq._is_ready(job)
-    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
+    -- In this order only jobs_ready_by_queue fits. jobs_ready_queued would be read job by job.
     order by hashtextextended(job.queue, 0), priority, run_at, id limit 1) as head),
 next as materialized (
   select job.id, job.queue

@@ -1,7 +1,7 @@
 -- close_slot(worker int) -> token bigint
--- The token by which a job was claimed since the slot was last opened, whether the job has arrived or not; null if none
--- was. Refused (55P03) while an add is about to fill the slot: its transaction may be stuck, and the worker's fetches
--- would wait too.
+-- Close the worker's slot. Returns the token by which a job was claimed since the slot was last opened, whether the job
+-- has arrived or not; null if none was. Refused (55P03) while an add is about to fill the slot: its transaction may be
+-- stuck, and the worker's fetches would wait too.
 with slot as (
   select worker_id, token from asyncq._handoff_slots where worker_id = $1 for no key update nowait),
 empty as materialized (

@@ -1,16 +1,16 @@
 -- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another
--- of it runs. All conditions are in the nodes that lock, so that they are checked again on the newest row. A node
--- locks only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
--- moment, and they would sleep in spite of it; _lock_queues says the one exception. Each lateral subquery is one index
+-- of it runs. All conditions are in the nodes that lock, so that they are checked again on the newest row. A node locks
+-- only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
+-- moment, and they would sleep in spite of it. _lock_queues names the one exception. Each lateral subquery is one index
 -- probe, whatever the planner knows of the table.
 --
 -- A job that is claimed in its row is one row of the answer, with the columns of _claimed. Jobs that were only added,
 -- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
--- and claims them as one row of _batches. It is one row of the answer too, with the columns from ids on: arrays, of
--- which queues (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas
--- have U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that
--- was written after this statement began has moved: its newest version is claimed in the row.
+-- and claims them as one row of _batches. It is one row of the answer too, with arrays in the columns from ids on.
+-- queues (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas have
+-- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
+-- written after this statement began has moved: its newest version is claimed in the row.
 with recursive
 -- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
 queued_priorities(priority) as (

@@ -3,12 +3,12 @@
 -- parallel to them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver
 -- writes a text faster than an array, and would query the catalog before the first array. Rows that another transaction
 -- locks are skipped. Jobs that were cancelled, have a rerun or are to be kept are left to settle_rest. So are rows that
--- change at this moment, which have moved from where they were locked. written has the ids of the settled ones, null
--- for all: rows would cost the client more than all else that it does with this statement. Jobs that were claimed in a
--- batch are closed in it, and the batch is deleted with its last unsettled one.
+-- change at this moment, which have moved from where they were locked. Jobs that were claimed in a batch are closed in
+-- it, and the batch is deleted with its last unsettled one.
+-- written has the ids of the settled jobs, null for all, since rows would cost the client more than anything else here.
 with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
 batches as materialized (
-  -- By being added to, the ids become a copy in memory: else they would be read from beside the row for each job.
+  -- `||` makes a copy in memory. Otherwise the arrays would be read from TOAST for each job.
   select ctid as row_ctid, lock_token, unsettled, ids || '{}'::bigint[] as ids, queue || '{}'::text[] as queue
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
@@ -28,7 +28,7 @@ kept_open as (
   update asyncq._batches as batch set unsettled = (select closed.unsettled from closed where closed.row_ctid = batch.ctid)
   where ctid = any(array(select row_ctid from closed where bit_count(unsettled) > 0))
   returning lock_token),
--- Where all that was given is closed, _jobs need not be looked at.
+-- If all jobs are closed, _jobs is not read.
 others as materialized (
   select case when (select coalesce(sum(cardinality(ids)), 0) from closed) < cardinality(ids) then ids end as ids from given),
 held as materialized (

@@ -1,6 +1,6 @@
 -- breaking_since(known int) -> name text, release text
--- The migration that breaks releases that know no more than that, if there is one, and the first release that it does
--- not break. Old releases ask this of newer schemas for ever: _migrations keeps these columns.
+-- The newest migration that breaks releases that know only the migrations up to known, and the first release that it
+-- does not break. Old releases ask this of newer schemas for ever: _migrations keeps these columns.
 select migration.name, migration.release
 from asyncq._migrations as migration
 where migration.needs > $1
