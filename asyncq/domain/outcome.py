@@ -97,7 +97,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The new values for the row of a claim that ends.
 
     Attributes:
-        done: The row is deleted; the other fields have no meaning then.
+        end: The state in which the job ends; the other fields have no meaning then. None if it waits or is discarded.
         attempts: How many attempts are added.
         delay_s: The wait until it is due again; None keeps `run_at`.
         error: The new `last_error`; None keeps the old one.
@@ -108,7 +108,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     id: int
     token: int
     queue: str | None
-    done: bool = False
+    end: Literal["completed", "cancelled"] | None = None
     attempts: int = 0
     delay_s: float | None = None
     error: str | None = None
@@ -148,14 +148,14 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -
 
 def completion(claim: Claim) -> Settlement:
     """The settlement of a run that completed its job."""
-    return Settlement(claim.id, claim.token, claim.queue, done=True)
+    return Settlement(claim.id, claim.token, claim.queue, end="completed")
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:
     """The settlement that was written: that of the run, or the one that a recorded request wrote instead."""
     match ending:
         case "cancelled":
-            return Settlement(settlement.id, settlement.token, settlement.queue, done=True)
+            return Settlement(settlement.id, settlement.token, settlement.queue, end="cancelled")
         case "rerun":
             return Settlement(settlement.id, settlement.token, settlement.queue, delay_s=0.0)
         case "written" | "held" | "lost":

@@ -54,7 +54,7 @@ async def settle_rest(
         "settle_rest",
         worker_id,
         *_claims(items),
-        [item.done for item in items],
+        [item.end for item in items],
         [item.attempts for item in items],
         [item.delay_s for item in items],
         [item.error for item in items],

@@ -61,8 +61,8 @@ def settlement(**fields: Any) -> Settlement:
 FIRST, LAST = claim(attempts=0, max_attempts=3), claim(attempts=2, max_attempts=3)
 
 TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
-    ("completed", FIRST, Completed(), settlement(done=True)),
-    ("completed at the last attempt", LAST, Completed(), settlement(done=True)),
+    ("completed", FIRST, Completed(), settlement(end="completed")),
+    ("completed at the last attempt", LAST, Completed(), settlement(end="completed")),
     ("failed", FIRST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0)),
     (
         "discarded after the last attempt",

@@ -207,7 +207,7 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer, marked
     if marked:
         await full.execute("update asyncq._jobs set cancelled_at = now() where locked_by = 7")
     try:
-        plan = await full.settle("settle_rest", "array_fill(false, array[200])", "ones", "ones", "ones", "ones")
+        plan = await full.settle("settle_rest", "array_fill(null::text, array[200])", "ones", "ones", "ones", "ones")
     finally:
         await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
 
@@ -223,7 +223,7 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 500) returning id""")
         ones = [1] * len(ids)
-        failed = sql.run("settle_rest", 7, sorted(ids), ones, [False] * len(ids), ones, ones, ["e"] * len(ids), ones)
+        failed = sql.run("settle_rest", 7, sorted(ids), ones, [None] * len(ids), ones, ones, ["e"] * len(ids), ones)
         (_, rows) = (await cost(sql, failed))["_jobs"]
 
     assert rows <= 4 * len(ids)

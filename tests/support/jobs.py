@@ -157,7 +157,9 @@ async def settle_rest(
 ) -> dict[int, str]:
     """Settle claims, all in the same way. Returns what became of each."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    numbers = [[value] * len(pairs) for value in (done, attempts, delay_s, error, interruptions)]
+    numbers = [
+        [value] * len(pairs) for value in ("completed" if done else None, attempts, delay_s, error, interruptions)
+    ]
     rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
     return {row["id"]: row["ending"] for row in rows}
 

@@ -4,14 +4,15 @@
 --   the job                              what becomes of it                                     ending
 --   was cancelled                        it ends as cancelled                                   cancelled
 --   has a rerun                          it runs again                                          rerun
---   is done                              it ends as completed, and is kept if requested         written
+--   has an end, such as 'completed'      it ends in this state, and is kept if requested        written if completed,
+--                                                                                              else the end
 --   any other                            it waits, with the values below                        written
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue
 -- that another transaction locks. A rescue must not wait, and frees the queues itself.
 create or replace function asyncq._release(
-  ids bigint[], done boolean[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
+  ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, frees_queues boolean default true)
   returns table (id bigint, ending text)
   language plpgsql volatile
@@ -22,7 +23,8 @@ declare
   owners int[];
   cancelled bigint[];
   reruns bigint[];
-  completed bigint[];
+  ended bigint[];
+  end_states text[];
 begin
   select array_agg(job.queue) filter (where job.queue is not null), array_agg(distinct job.locked_by),
       array_agg(job.id) filter (where job.cancelled_at is not null),
@@ -36,14 +38,16 @@ begin
   if reruns is not null then
     perform asyncq._rerun_jobs(reruns);
   end if;
-  completed := array(
-    select job.id from unnest(ids, done) as given(id, done) join asyncq._jobs as job on job.id = any(array[given.id])
-    where given.done and job.locked_by is not null);
-  if cardinality(completed) > 0 then
-    perform asyncq._end_jobs(completed, 'completed');
-  end if;
+  select array_agg(job.id), array_agg(given.end_state) into ended, end_states
+    from unnest(ids, ends) as given(id, end_state) join asyncq._jobs as job on job.id = any(array[given.id])
+    where given.end_state is not null and job.locked_by is not null;
+  perform asyncq._end_jobs(array_agg(given.id), given.end_state)
+    from unnest(ended, end_states) as given(id, end_state) group by given.end_state;
   return query
-    select unnest(cancelled), 'cancelled' union all select unnest(reruns), 'rerun' union all select unnest(completed), 'written';
+    select unnest(cancelled), 'cancelled' union all select unnest(reruns), 'rerun'
+    union all
+    select given.id, case given.end_state when 'completed' then 'written' else given.end_state end
+    from unnest(ended, end_states) as given(id, end_state);
   return query
     update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),

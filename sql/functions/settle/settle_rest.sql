@@ -5,7 +5,7 @@
 -- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost'
 -- (this worker no longer has the claim).
 create or replace function asyncq._settle_rest(
-  worker int, ids bigint[], tokens bigint[], done boolean[], attempts int[], delays_s float8[], errors text[], interruptions int[])
+  worker int, ids bigint[], tokens bigint[], ends text[], attempts int[], delays_s float8[], errors text[], interruptions int[])
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -27,7 +27,7 @@ begin
     from unnest(ids, tokens) as given(id, token));
   return query
     select ended.id, ended.ending
-    from asyncq._release(held, done, attempts, delays_s, errors, interruptions) as ended;
+    from asyncq._release(held, ends, attempts, delays_s, errors, interruptions) as ended;
   return query
     select given.id, case when
         exists (

@@ -231,7 +231,7 @@ async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWor
     assert before < 400
 
 
-@pytest.mark.usefixtures("endless", "patient")
+@pytest.mark.usefixtures("endless", "patient", "steady")
 async def test_claims_whose_answer_was_lost_are_returned(dsn: str, schema: str, client: Client, seen: Seen) -> None:
     """The first job has ended and the second is claimed, unknown to the worker. It is returned, and runs."""
     entered, leave = asyncio.Event(), asyncio.Event()
@@ -241,9 +241,14 @@ async def test_claims_whose_answer_was_lost_are_returned(dsn: str, schema: str, 
         entered.set()
         await leave.wait()
 
-    async with link_to(dsn) as link, Worker(link.dsn, [wait], schema=schema, observers=[seen], poll=60).start():
+    async with (
+        link_to(dsn) as link,
+        Worker(link.dsn, [wait], schema=schema, observers=[seen], poll=60).start() as worker,
+    ):
         first, second, third = await client.add_jobs([wait.job()] * 3)
         await entered.wait()
+        # Until it is on call, it fetches again whatever it found.
+        await wait_until(lambda: worker._running.parts.on_call._is_covered, description="the worker to be on call")
         link.cut_at_statement("settle", "after", "claim_next(")
         leave.set()
         await seen.wait_for(JobCompleted, 3)

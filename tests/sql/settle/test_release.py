@@ -16,7 +16,7 @@ async def release(
     sql: Session,
     ids: list[int | None],
     *,
-    done: list[bool | None] | None = None,
+    ends: list[str | None] | None = None,
     attempts: list[int | None] | None = None,
     delays_s: list[float | None] | None = None,
     errors: list[str | None] | None = None,
@@ -24,7 +24,7 @@ async def release(
     frees_queues: bool = True,
 ) -> list[tuple[int, str]]:
     """Release claims. Returns the id and the ending of each."""
-    rows = await sql.rows(RELEASE, ids, done, attempts, delays_s, errors, interruptions, frees_queues)
+    rows = await sql.rows(RELEASE, ids, ends, attempts, delays_s, errors, interruptions, frees_queues)
     return [tuple(row) for row in rows]
 
 
@@ -36,16 +36,17 @@ async def values(sql: Session, job: int) -> tuple[Any, ...]:
 
 async def test_each_claim_ends_in_its_own_way(sql: Session) -> None:
     """They are in one call, with skipped positions."""
-    cancelled, again, done, kept, failed = [await add(sql) for _ in range(5)]
+    cancelled, again, done, kept, failed, late = [await add(sql) for _ in range(6)]
     await keep(sql, kept)
+    await keep(sql, late)
     await fetch(sql)
     await sql.rows(CANCEL, cancelled)
     await sql.rows(ASK_AGAIN, again)
     endings = await release(
         sql,
-        [cancelled, None, again, done, kept, failed],
-        done=[False, True, False, True, True, False],
-        attempts=[None, 7, None, None, None, 1],
+        [cancelled, None, again, done, kept, failed, late],
+        ends=[None, "completed", None, "completed", "completed", None, "cancelled"],
+        attempts=[None, 7, None, None, None, 1, 1],
     )
 
     assert endings == [
@@ -54,9 +55,10 @@ async def test_each_claim_ends_in_its_own_way(sql: Session) -> None:
         (done, "written"),
         (kept, "written"),
         (failed, "written"),
+        (late, "cancelled"),
     ]
     assert ([], [again, failed]) == (await claimed(sql), await sql.values("select id from asyncq._jobs order by id"))
-    assert [(kept, "completed")] == await ended(sql)
+    assert [(kept, "completed"), (late, "cancelled")] == await ended(sql)
 
 
 async def test_a_missing_array_or_element_leaves_its_column_as_it_is(sql: Session) -> None:

@@ -66,7 +66,7 @@ async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> No
         WORKER,
         ids,
         [1] * 200,
-        [False] * 200,
+        [None] * 200,
         [number % 3 for number in numbers],
         [None if number % 2 else float(number) for number in numbers],
         [None if number % 5 else f"error {number}" for number in numbers],

@@ -115,7 +115,7 @@ async def test_a_locked_row_is_skipped(dsn: str, own: Session) -> None:
 
 
 async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session) -> None:
-    """One array says for each id whether its run ended well."""
+    """One array has the end of each job; null if it goes on."""
     jobs = [await add(sql, queue=f"q{number}") for number in range(6)]
     for job in jobs[2:4]:
         await keep(sql, job)
@@ -123,9 +123,9 @@ async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session)
     await sql.rows(CANCEL, jobs[0])
     await sql.rows(ASK_AGAIN, jobs[1])
     tokens = [claim["lock_token"] for claim in sorted(claims, key=lambda claim: claim["id"])]
-    done = [False, True, True, False, True, False]
+    ends = [None, "completed", "completed", None, "completed", None]
     values = [[1] * 6, [60.0] * 6, ["e"] * 6, [0] * 6]
-    endings = {row["id"]: row["ending"] for row in await sql.run("settle_rest", WORKER, jobs, tokens, done, *values)}
+    endings = {row["id"]: row["ending"] for row in await sql.run("settle_rest", WORKER, jobs, tokens, ends, *values)}
     left = await sql.rows("select id, attempts, last_error from asyncq._jobs order by id")
 
     assert dict(zip(jobs, ["cancelled", "rerun", *["written"] * 4], strict=True)) == endings
