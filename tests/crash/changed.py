@@ -302,10 +302,10 @@ CHANGED = [
         ("tests/sql/claim/test_fetch_jobs.py::test_the_order_does_not_depend_on_the_plan",),
     ),
     Changed(
-        "the holders of keys are locked in any order",
+        "the jobs that have the keys are locked backwards",
         "sql/functions/unique/lock_keys.sql",
         "order by job.id + 0 for",
-        "for",
+        "order by job.id + 0 desc for",
         ("tests/store/test_lock_order.py",),
     ),
     Changed(
