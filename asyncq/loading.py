@@ -42,7 +42,11 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise TaskError(f"{what!r} is neither a folder nor module or module:name")
     module = _import(module_name, module_name, Path.cwd())
-    return _in_module(what, module) if not name else _as_tasks(what, _attribute(what, module, name))
+    if name:
+        return _as_tasks(what, _attribute(what, module, name))
+    if tasks := _tasks(module):
+        return tasks
+    raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
 
 
 def load_folder(folder: Path) -> list[Task[...]]:
@@ -115,12 +119,6 @@ def _comes_from_elsewhere(task: Task[...], module: ModuleType) -> bool:
 def _tasks(module: ModuleType) -> list[Task[...]]:
     found = {id(value): value for value in vars(module).values() if isinstance(value, Task)}
     return list(found.values())
-
-
-def _in_module(what: str, module: ModuleType) -> list[Task[...]]:
-    if tasks := _tasks(module):
-        return tasks
-    raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
 
 
 def _attribute(what: str, module: ModuleType, name: str) -> Any:

@@ -100,11 +100,9 @@ def _ordered(names: Collection[str]) -> Iterable[str]:
     """Sort names by their UTF-16 code units: by code points U+10000 would come after U+E000, not before it."""
     if len(names) < 2:
         return names
-    return sorted(names, key=None if all(map(str.isascii, names)) else _utf16)
-
-
-def _utf16(name: str) -> bytes:
-    return name.encode("utf-16-be")
+    if all(map(str.isascii, names)):
+        return sorted(names)
+    return sorted(names, key=lambda name: name.encode("utf-16-be"))
 
 
 def _integer(value: int, path: str) -> str:

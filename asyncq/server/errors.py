@@ -1,9 +1,4 @@
-"""The errors of throw-away servers.
-
-AsyncqError
-├── ServerBinariesNotFound   install PostgreSQL, or name its folder
-└── ServerFailed             read the server's own messages in `log`
-"""
+"""The errors of throw-away servers."""
 
 from asyncq.domain.errors import AsyncqError
 

@@ -74,11 +74,8 @@ def _root(account: Account | None) -> str:
 def _is_usable(root: str, account: Account | None) -> bool:
     if not os.access(root, os.W_OK | os.X_OK):
         return False
-    return account is None or all(_others_may_enter(folder) for folder in (Path(root), *Path(root).parents))
-
-
-def _others_may_enter(folder: Path) -> bool:
-    return bool(folder.stat().st_mode & 0o001)
+    # The account has to enter each of these folders.
+    return account is None or all(folder.stat().st_mode & 0o001 for folder in (Path(root), *Path(root).parents))
 
 
 def _candidates(owners: set[int]) -> Iterator[Path]:

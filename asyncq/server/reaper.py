@@ -222,17 +222,6 @@ def answer(**content: Any) -> None:
     os.write(1, json.dumps(content).encode() + b"\n")
 
 
-def obey(postgres: Postgres, command: str) -> None:
-    """Run one command."""
-    if command == "kill":
-        postgres.stop(signal.SIGKILL)
-    elif command == "restart":
-        postgres.stop(signal.SIGINT)
-        postgres.start()
-    else:
-        raise Failed(f"unknown command {command!r}")
-
-
 def serve(folder: Path) -> None:
     """Run the plan, then the commands, until the parent has ended; then clean up."""
     lines = lines_until_parent_is_gone()
@@ -247,7 +236,9 @@ def serve(folder: Path) -> None:
             postgres.start()
             answer(pid=postgres.pid)
             for command in lines:
-                obey(postgres, command)
+                postgres.stop(signal.SIGKILL if command == "kill" else signal.SIGINT)
+                if command == "restart":
+                    postgres.start()
                 answer(pid=postgres.pid)
         except (Failed, OSError, subprocess.SubprocessError) as error:
             with contextlib.suppress(BrokenPipeError):

@@ -69,7 +69,7 @@ async def assert_added(
         waiting, others = await _jobs(database, connection, wanted.name)
     if found := [job for job in waiting if not wanted.differences(job)]:
         return found
-    lines = [f"{_line(job)}: differs in {_differences(wanted, job)}" for job in waiting[:MOST_SHOWN]]
+    lines = [f"{_line(job)}: differs in {', '.join(wanted.differences(job))}" for job in waiting[:MOST_SHOWN]]
     said = [f"no waiting job of task {wanted.name!r} has {wanted}", *(lines or ["no job of it waits"]), *_more(waiting)]
     raise AssertionError("\n".join([*said, *others]))
 
@@ -142,22 +142,20 @@ class _Wanted:
         parts += [f"{name}={value!r}" for name, value in {**self._fields, **self._options}.items()]
         return ", ".join(parts) or "anything"
 
-    def differences(self, job: Job) -> dict[str, Any]:
-        """The fields in which a job differs: name -> the job's value."""
+    def differences(self, job: Job) -> list[str]:
+        """The fields in which a job differs, each with the job's value."""
         payload = self._decoded(job)
         there = _members(payload)
-        found = {
-            name: there.get(name, "nothing")
+        found = [
+            (name, there.get(name, "nothing"))
             for name, value in self._fields.items()
             if name not in there or not _is(value, there[name])
-        }
+        ]
         if self._payload is not ANYTHING and not _is(self._payload, payload):
-            found["payload"] = payload
-        for name, value in self._options.items():
-            actual = getattr(job, "key" if name == "job_key" else name)
-            if not _is(value, actual):
-                found[name] = actual
-        return found
+            found.append(("payload", payload))
+        actual = {name: getattr(job, "key" if name == "job_key" else name) for name in self._options}
+        found += [(name, actual[name]) for name, value in self._options.items() if not _is(value, actual[name])]
+        return [f"{name} ({value!r})" for name, value in found]
 
     def _decoded(self, job: Job) -> Any:
         """The payload as the handler receives it: the single value, or its parameters by name."""
@@ -295,10 +293,6 @@ def _line(job: Job) -> str:
         f"  job {job.id}: {job.payload}, queue {job.queue!r}, priority {job.priority}, run_at {job.run_at}, "
         f"attempts {job.attempts} of {job.max_attempts}, flags {list(job.flags)}"
     )
-
-
-def _differences(wanted: _Wanted, job: Job) -> str:
-    return ", ".join(f"{name} ({value!r})" for name, value in wanted.differences(job).items())
 
 
 def _more(jobs: Sequence[Job]) -> list[str]:

@@ -1,7 +1,7 @@
 """The options of a line, `?fill=2d&max=10`: names and values of a text -> the fields of a `CronItem`."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -84,17 +84,17 @@ def _flags(value: str) -> tuple[str, ...]:
     return names
 
 
-def _mode(value: str) -> JobKeyMode:
-    try:
-        return JobKeyMode(value)
-    except ValueError:
-        raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(JobKeyMode)}") from None
+def _one_of(words: Collection[str]) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        for word in words:
+            if word == value:
+                return word
+        raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(words)}")
+
+    return read
 
 
-def _overlap(value: str) -> str:
-    if value not in OVERLAPS:
-        raise ValueError(f"{value[:40]!r} is unknown, expected {', '.join(OVERLAPS)}")
-    return value
+_MODE = _one_of(tuple(JobKeyMode))
 
 
 _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -105,9 +105,9 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "priority": ("priority", _number(_SIGNED, "a number of -32768 to 32767")),
     "jobKey": ("job_key", str),
     "job_key": ("job_key", str),
-    "jobKeyMode": ("job_key_mode", _mode),
-    "job_key_mode": ("job_key_mode", _mode),
+    "jobKeyMode": ("job_key_mode", _MODE),
+    "job_key_mode": ("job_key_mode", _MODE),
     "tz": ("tz", str),
     "flags": ("flags", _flags),
-    "overlap": ("overlap", _overlap),
+    "overlap": ("overlap", _one_of(OVERLAPS)),
 }

@@ -14,15 +14,10 @@ OVERLAPS: tuple[str, ...] = get_args(Overlap)
 _STRATEGIES = {"skip": OnConflict.IGNORE, "replace": OnConflict.REPLACE}
 
 
-def overlap_key(identifier: str) -> str:
-    """The key of all jobs of an item: 64 lower-case hexadecimal digits.
-
-    No other policy has it, because the texts of the others begin with a brace.
-    """
-    return hashlib.sha256(f"cron {identifier}".encode()).hexdigest()
-
-
 def overlap_policy(identifier: str, overlap: str) -> tuple[str, OnConflict] | None:
-    """The key and the strategy of the jobs of an item, or None if they may overlap."""
+    """The key and the strategy of all jobs of an item, or None if they may overlap.
+
+    No other policy has the key, because the texts of the others begin with a brace.
+    """
     strategy = _STRATEGIES.get(overlap)
-    return None if strategy is None else (overlap_key(identifier), strategy)
+    return None if strategy is None else (hashlib.sha256(f"cron {identifier}".encode()).hexdigest(), strategy)

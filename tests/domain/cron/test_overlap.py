@@ -8,7 +8,7 @@ import pytest
 
 from asyncq import CronItem, InvalidCrontab, UniquePolicy, parse_crontab, task
 from asyncq.domain.cron.item import extra_of
-from asyncq.domain.cron.overlap import OVERLAPS, overlap_key, overlap_policy
+from asyncq.domain.cron.overlap import OVERLAPS, overlap_policy
 
 
 async def run() -> None:
@@ -22,7 +22,7 @@ def test_an_overlap_is_a_unique_policy_by_the_key_of_the_item(overlap: str, stra
     asked = msgspec.json.decode(extra_of(item, item.template) or "")
 
     assert {"unique_key": "\\x" + hashlib.sha256(b"cron a").hexdigest(), "on_conflict": strategy} == asked
-    assert overlap_key("a") != overlap_key("b")
+    assert overlap_policy("a", overlap) != overlap_policy("b", overlap)
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
