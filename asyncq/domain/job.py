@@ -226,11 +226,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True, gc=False):
     """A job that this worker holds: the columns of the type `_claim`, in their order.
 
-    No field can refer back to it, so the garbage collector need not visit it; there are many.
-
-    Attributes:
-        due: The moment of `run_at`, see `moment.py`; so are `created` and `updated`.
-        is_packed: For a job of a queue: whether it was claimed in a batch.
+    No field can refer back to it, so the garbage collector need not visit it; there are many. For `due`, `created` and
+    `updated` see `moment.py`. `is_packed`: for a job of a queue, whether it was claimed in a batch.
     """
 
     id: int

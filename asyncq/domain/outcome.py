@@ -94,15 +94,10 @@ Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """The new values for the row of a claim that ends.
+    """The new values for the row of a claim that ends; None keeps an old value.
 
-    Attributes:
-        end: The state in which the job ends; the other fields have no meaning then. None if it waits or is discarded.
-        attempts: How many attempts are added.
-        delay_s: The wait until it is due again; None keeps `run_at`.
-        error: The new `last_error`; None keeps the old one.
-        interruptions: The new number of interruptions in a row; None keeps the old one.
-        discarded: No attempt is left.
+    `end` is the state in which the job ends; then the other fields have no meaning. It is None for a job that waits or
+    is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
     """
 
     id: int

@@ -34,10 +34,7 @@ class Context:
 class Signature:
     """How a handler is called; TaskError if it cannot be served.
 
-    Attributes:
-        takes_context: Whether it has a parameter for the context.
-        is_async: Whether it is a coroutine function; others run in threads.
-        whole_payload: Whether its one parameter is the payload itself.
+    If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself.
     """
 
     def __init__(self, handler: Callable[..., Any], name: str) -> None:

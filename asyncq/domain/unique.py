@@ -104,15 +104,6 @@ class UniquePolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidJob(said, code=UNIQUE_CODE, field="unique")
         return cls(**{name: value for name, value in given.items() if value is not None})
 
-    def as_object(self) -> dict[str, Any]:
-        """The policy as its JSON object.
-
-        Returns:
-            All members, also those that have their default.
-        """
-        members: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return members
-
     def canonical(self, *, type: str, queue: str | None = None, args: Any = None, meta: Any = None) -> str:  # noqa: A002
         """The parts of a job that form its key, as canonical JSON: jobs with equal texts conflict.
 

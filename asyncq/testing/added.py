@@ -87,10 +87,6 @@ async def assert_not_added(
         StoreError: The database cannot be used.
 
     If cancelled, nothing was changed: it only reads.
-
-        async def test_an_empty_order_is_not_billed(client: Client) -> None:
-            await place_order([], client)
-            await assert_not_added(client, send_bill)
     """
     __tracebackhide__ = True
     wanted = _Wanted(task, payload, expected)

@@ -11,7 +11,7 @@ from asyncq.domain.deduplication import SINGLETON, extra, options, singleton_key
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import JobSpec
 from asyncq.domain.unique import DEFAULT_STATES, UniquePolicy
-from tests.support.vectors import PAGE_DIGEST
+from tests.support.vectors import PAGE_DIGEST, as_object
 
 
 def asked(task: str = "t", payload: str = "{}", **options: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_the_options_of_sql_say_the_same() -> None:
 
     assert {
         "meta": {"m": 1},
-        "unique": policy.as_object(),
+        "unique": as_object(policy),
         "force": True,
         "idempotency_key": "k",
         "idempotency_window_s": 86400.0,

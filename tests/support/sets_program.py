@@ -39,6 +39,4 @@ OF_CLASSES: list[Any] = [
 if __name__ == "__main__":
     for value in [*VALUES, *OF_CLASSES]:
         print(encode(value), UniquePolicy(keys=["args"]).key(type="t", args=value))
-    print(
-        UniquePolicy(keys={"type", "args", "queue"}, args_keys={*"abcdef"}, states={"available", "active"}).as_object()
-    )
+    print(UniquePolicy(keys={"type", "args", "queue"}, args_keys={*"abcdef"}, states={"available", "active"}))

@@ -6,6 +6,8 @@ Sources: RFC 8785, section 3.2 and appendix B; the Open Job Spec, unique jobs; d
 import struct
 from typing import Any, NamedTuple
 
+import msgspec
+
 # RFC 8785, appendix B: the bits of a double, and its text.
 RFC_NUMBERS = {
     "0000000000000000": "0",
@@ -449,3 +451,8 @@ BAD_PERIODS = (
 def double(bits: str) -> float:
     """The double with these bits, as 16 hexadecimal digits."""
     return struct.unpack(">d", bytes.fromhex(bits))[0]
+
+
+def as_object(policy: Any) -> dict[str, Any]:
+    """A unique policy as its JSON object, with the members that have their default."""
+    return msgspec.json.decode(msgspec.json.encode(policy))

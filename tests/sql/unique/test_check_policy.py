@@ -10,7 +10,7 @@ from asyncq.domain.errors import InvalidJob
 from asyncq.domain.unique import UniquePolicy
 from tests.support.session import Session
 from tests.support.twins import differences, outcome, outcomes
-from tests.support.vectors import BAD_PERIODS, BAD_POLICIES, DEFAULTS, PERIODS, POLICIES
+from tests.support.vectors import BAD_PERIODS, BAD_POLICIES, DEFAULTS, PERIODS, POLICIES, as_object
 
 CALL = "asyncq._check_policy(a1::jsonb)::text"
 
@@ -22,7 +22,7 @@ def as_text(policy: Any) -> str:
 
 def in_python(policy: Any) -> str:
     """The result of Python."""
-    return outcome(lambda: as_text(UniquePolicy.parse(policy).as_object()))
+    return outcome(lambda: as_text(as_object(UniquePolicy.parse(policy))))
 
 
 async def in_sql(sql: Session, policies: list[Any]) -> list[str]:
