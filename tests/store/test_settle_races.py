@@ -14,7 +14,7 @@ from tests.support.session import Session
 
 Settle = Callable[..., Awaitable[list[int]]]
 
-COMPLETED: dict[str, Any] = {"done": True}
+COMPLETED: dict[str, Any] = {"end": "completed"}
 FAILED: dict[str, Any] = {"attempts": 1, "delay_s": 60.0, "error": "e"}
 KINDS = pytest.mark.parametrize("kind", [COMPLETED, FAILED], ids=["completed", "failed"])
 
