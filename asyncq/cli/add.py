@@ -89,12 +89,11 @@ def _json(what: str, text: str | bytes) -> msgspec.Raw:
     """Check JSON text and keep it as it is written: no number loses a digit."""
     try:
         data = text.encode() if isinstance(text, str) else text
-        decoded: Any = msgspec.json.decode(data)
+        msgspec.json.decode(data)
     except UnicodeError as error:
         raise Usage(f"{what} is not valid UTF-8") from error
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Usage(f"{what} is not valid JSON: {error}") from error
-    del decoded
     return msgspec.Raw(data)
 
 

@@ -15,13 +15,9 @@ INTERRUPTED = 130
 
 def exit_code(error: AsyncqError | Usage) -> int:
     """The exit code: 2 for an error in the command or in the code, 3 for the database, 1 for any other error."""
-    match error:
-        case StoreError() | UnsupportedServer():
-            return DATABASE
-        case Usage() | ConfigurationError() | InvalidJob():
-            return USAGE
-        case _:
-            return FAILED
+    if isinstance(error, StoreError | UnsupportedServer):
+        return DATABASE
+    return USAGE if isinstance(error, Usage | ConfigurationError | InvalidJob) else FAILED
 
 
 def report(error: AsyncqError | Usage, *, as_json: bool, with_traceback: bool) -> int:

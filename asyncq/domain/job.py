@@ -123,8 +123,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_keyless(self) -> bool:
         """Whether the job has no job key, policy or idempotency key, and so depends on no other jobs."""
-        asks = self.unique is not None or self.singleton or self.idempotency_key is not None
-        return self.job_key is None and not asks
+        return self.job_key is self.unique is self.idempotency_key is None and not self.singleton
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Copy the spec with other options.

@@ -84,8 +84,7 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
 def _not_finite(value: Any) -> str | None:
     """The path of a number that msgspec would silently write as null."""
     # Not by recursion: a value may be nested deeper than this.
-    start: tuple[str, Any] = ("$", value)
-    within: list[Iterator[tuple[str, Any]]] = [iter([start])]
+    within: list[Iterator[tuple[str, Any]]] = [iter([("$", value)])]
     while within:
         if (found := next(within[-1], None)) is None:
             within.pop()

@@ -341,13 +341,7 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if unknown := options.keys() - known:
         name = min(unknown)
         raise TypeError(f"@task has no option {name!r}{hint(name, known, TASK_OPTIONS)}")
-    if handler is not None:
-        return Task(handler, **options)
-
-    def decorate(function: Callable[..., Any], /) -> Task[...]:
-        return Task(function, **options)
-
-    return decorate
+    return functools.partial(Task, **options) if handler is None else Task(handler, **options)
 
 
 def _name_of(handler: Any) -> str:

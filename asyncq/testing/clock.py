@@ -132,10 +132,9 @@ class MovableClock:
 
     async def _replace(self, connection: asyncpg.Connection, functions: str) -> None:
         """Replace the two functions: the server plans statements that inlined them again, and workers fetch."""
+        text = render(f"{functions}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
         with calling(self._database.schema):
-            await connection.execute(
-                render(f"{functions}; select pg_catalog.pg_notify('asyncq:jobs', 'all')", self._database.schema)
-            )
+            await connection.execute(text)
 
     async def _ask(self, connection: asyncpg.Connection, question: str) -> Any:
         with calling(self._database.schema):

@@ -114,11 +114,10 @@ def _expand(fields: list[str]) -> Times:
 
 
 def _check_nickname(nickname: str, words: list[re.Match[str]], dialect: Dialect) -> str:
-    known = ", ".join(_NICKNAMES)
     if dialect == "crontab":
         said = f"{nickname!r} is not part of the dialect 'crontab', expected five fields"
     elif nickname not in _NICKNAMES:
-        said = f"{nickname!r} is unknown, expected five fields or one of {known}"
+        said = f"{nickname!r} is unknown, expected five fields or one of {', '.join(_NICKNAMES)}"
     elif len(words) > 1:
         raise InvalidCrontab([_fault(words[1].start() + 1, f"{words[1][0]!r} follows {nickname}, expected nothing")])
     else:

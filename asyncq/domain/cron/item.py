@@ -163,7 +163,10 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
         if identifier != self.task_name and not (isinstance(identifier, str) and _PRINTABLE.fullmatch(identifier)):
             said = f"identifier is {self.identifier!r}, expected 1 to {MAX_NAME} characters without control characters"
             yield "identifier", said, None
-        yield from self._faults_of_fill()
+        try:
+            _ = self.fill_period
+        except ConfigurationError:
+            yield "fill", f"fill must be a timedelta or seconds from 0 to 36525 days, got {self.fill!r}", None
         for name in JOB_OPTIONS:
             options: Any = {name: getattr(self, name)}
             yield from _faults_of_job(name, functools.partial(JobSpec(task="-").with_options, **options))
@@ -210,12 +213,6 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
                     yield "match", fault.said, fault.column
         elif not callable(self.match) or inspect.iscoroutinefunction(self.match):
             yield "match", f"match must be a cron expression or a plain function, got {self.match!r}", None
-
-    def _faults_of_fill(self) -> Iterator[_Fault]:
-        try:
-            _ = self.fill_period
-        except ConfigurationError:
-            yield "fill", f"fill must be a timedelta or seconds from 0 to 36525 days, got {self.fill!r}", None
 
     def _faults_of_payload(self) -> Iterator[_Fault]:
         try:
