@@ -174,9 +174,7 @@ class CronAdmin:
     async def pause(
         self, identifier: str, *, connection: CallersConnection | None = None, autocommit: bool = False
     ) -> CronStatus:
-        """Pause an item: from now on its slots become no jobs, also after a restart of a worker.
-
-        Waiting jobs still run.
+        """Pause an item: from now on its slots become no jobs, even after a worker restarts; waiting jobs still run.
 
         Args:
             identifier: The identifier of the item.

@@ -46,10 +46,7 @@ class Guard:
             signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def ask(self, line: str) -> int | None:
-        """Send one line, and return the process id of the postmaster, or None when the server is down.
-
-        After a ServerFailed the server is stopped.
-        """
+        """Send one line, and return the postmaster's process id, None if it is down; ServerFailed stops the server."""
         if self._to.closed:
             raise ServerFailed(f"The server in {self._folder} was stopped before.")
         try:

@@ -59,9 +59,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Worker:
-    """Make a worker that accepts a moved clock, and is otherwise a real one.
-
-    Arguments and errors are those of `Worker`.
+    """Make a worker that accepts a moved clock, with the arguments and errors of `Worker`; otherwise it is a real one.
 
     Returns:
         The worker, to run with `start()`, `run()` or `run_once()`.
