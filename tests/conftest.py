@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import logging
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import anyio
 import asyncpg
@@ -24,6 +25,18 @@ from tests.support.session import KeptConnections
 from tests.support.waiting import LIMIT_S
 
 SERVER = pytest.StashKey[Server]()
+# The files of the longest tests. They run first: else one of them may run alone at the end.
+LONGEST = (
+    "tests/engine/liveness/test_leases.py",
+    "tests/engine/liveness/test_outages.py",
+    "tests/engine/liveness/test_return_window.py",
+    "tests/engine/test_shutdown_load.py",
+    "tests/examples/test_demo.py",
+    "tests/examples/test_fastapi.py",
+    "tests/sql/test_life_model.py",
+    "tests/typing/test_typing.py",
+    "tests/upgrades/test_moved.py",
+)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -45,13 +58,25 @@ def _start() -> Server:
         return start(fsync=False, settings={"max_wal_size": "128MB"})
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Refuse parameter names that contain a memory address.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector the thousands of tests, which live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
-    They differ between processes, so nobody can select them.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first, and refuse parameter names that contain a memory address.
+
+    Such names differ between processes, so nobody can select them.
     """
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"give these cases lasting names, with ids=written of tests/support/ids.py: {unstable}")
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -88,8 +113,8 @@ async def schema(landlord: Landlord, request: pytest.FixtureRequest) -> AsyncIte
         left = ["not looked yet"]
         # A connection that was closed is gone from the server's list a moment later.
         with anyio.move_on_after(LIMIT_S):
-            while left := [*await landlord.claims(name), *await landlord.connections(name)]:
-                await asyncio.sleep(0.02)
+            while left := await landlord.connections(name) or await landlord.claims(name):
+                await asyncio.sleep(0.005)
 
         assert left == []
 
