@@ -94,6 +94,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         max_attempts: The number of attempts in all, 1 to 32767; 25 by default.
         priority: -32768 to 32767, lower first; 0 by default.
         meta: An object, as JSON text, that is stored with the job.
+        unique: A `UniquePolicy`, which prevents the add beside certain jobs; none by default.
     """
 
     task: str

@@ -85,7 +85,7 @@ class Transaction:
             )
 
     async def roll_back(self) -> None:
-        """Roll back; the connection stays usable, or is closed, as if cancelled. Never raises a driver's error."""
+        """Roll back. The connection stays usable, or is closed, also if cancelled. Never raises a driver's error."""
         ended = False
         try:
             if self._began:

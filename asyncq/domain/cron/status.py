@@ -84,7 +84,9 @@ def read_status(document: str, now: datetime) -> CronStatus:
         "problem": problem,
         "next_run": following if fields["paused_at"] is None and problem is None else None,
     }
-    return msgspec.convert(fields, CronStatus)
+    # Not converted by their types: an item with a wrong option is shown too, with its problem.
+    fields |= {name: tuple(fields[name]) for name in ("flags", "workers") if fields.get(name)}
+    return CronStatus(**fields)
 
 
 def words_of(invalid: InvalidCrontab) -> str:

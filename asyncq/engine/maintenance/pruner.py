@@ -35,7 +35,10 @@ class Pruner:
             await self.run(LONGEST_S)
 
     async def run(self, longest_s: float) -> None:
-        """Prune until nothing is left or time is over, a batch of each kind at least; a cancellation waits for it."""
+        """Prune until nothing is left or time is over, a batch of each kind at least.
+
+        If cancelled, it waits for the running statement.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})

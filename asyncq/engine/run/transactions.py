@@ -193,7 +193,10 @@ class JobTransaction(_Settling):
         return self._transaction.connection
 
     async def begin(self) -> None:
-        """Begin, in the handler's own task, so that its cancellation ends the wait too; `end` cleans up."""
+        """Begin, in the handler's own task, so that its cancellation ends the wait too; `end` cleans up.
+
+        Raises ClaimLost, or PoolExhausted after `pool_wait`.
+        """
         connection = await self._resources.pool.take()
         if (current := asyncio.current_task()) is not None and current.cancelling():
             # The connection arrived in the moment of the cancellation, which the driver swallowed.

@@ -1,4 +1,5 @@
--- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked in one snapshot.
+-- Cases that break a law of the store: a row for each, none in a sound store. All laws are checked in one
+-- snapshot, which reads all jobs.
 create or replace function asyncq.violations() returns table (law text, job_id bigint, said text)
   language sql stable
   set search_path = pg_catalog, pg_temp

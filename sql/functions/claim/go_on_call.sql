@@ -15,8 +15,10 @@ begin
   adds_settled := false;
   -- An add that checks at this moment holds the lock too, but is not on call. With many adds it may take some tries.
   for try in 1..20 loop
-    is_mine := is_mine or pg_try_advisory_lock(held, 0);
-    exit when is_mine or not pg_try_advisory_lock_shared(held, 0);
+    exit when is_mine;
+    is_mine := pg_try_advisory_lock(held, 0);
+    exit when is_mine;
+    exit when not pg_try_advisory_lock_shared(held, 0);
     perform pg_advisory_unlock_shared(held, 0);
     continue when try < 20;
     -- No worker is on call, nor is this session: it must not sleep.

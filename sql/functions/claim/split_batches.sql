@@ -22,7 +22,7 @@ create or replace function asyncq._split_batches(batches tid[]) returns setof bi
   $$;
 
 -- Split the batch of a claimed job, so that the job is a row. A worker calls this on a connection of its own: in the
--- handler's transaction it would keep the other jobs of the batch from ending.
+-- handler's transaction it would keep the other jobs of the batch from ending. A locked batch stays as it is.
 --
 --   the claim                                       answer
 --   is a row                                        row

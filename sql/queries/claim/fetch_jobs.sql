@@ -23,8 +23,7 @@ queued_priorities(priority) as (
     where job.queue is not null and asyncq._is_ready(job) and priority > queued_priorities.priority
     order by priority limit 1) as further),
 -- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
--- First as many jobs as are wanted: they suffice where each has another free queue. If only some are free, a window of
--- twice that size follows. If none is free, the next jobs are hardly better: see pivot.
+-- First as many jobs as are wanted: they suffice where each has another free queue.
 front as materialized (
   select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
@@ -49,7 +48,7 @@ near as materialized (
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 2 * $3 + 100) as due
-  where (select count(*) from front_heads) between 1 and $3 - 1 and (select count(*) from front) >= $3
+  where (select count(*) from front_heads) < $3 and (select count(*) from front) >= $3
   limit 2 * $3 + 100),
 near_heads as materialized (
   select queue, priority, run_at, id from front_heads where not exists (select from near)
@@ -93,15 +92,11 @@ first_unqueued as materialized (
 -- that each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
 pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
-  from (
-    select priority, run_at, id from near
-    union all
-    select priority, run_at, id from front where not exists (select from front_heads)
-    order by priority desc, run_at desc, id desc limit 1) as last
-  where case when exists (select from front_heads) then (select count(*) from near) >= 2 * $3 + 100
-      else (select count(*) from front) >= $3 end
+  where (select count(*) from near) >= 2 * $3 + 100
     and (select count(*) from near_heads) + (
-      select count(*) from first_unqueued where (priority, run_at, id) < (last.priority, last.run_at, last.id)) < $3),
+      select count(*) from first_unqueued
+      where (priority, run_at, id)
+        < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3),
 waiting_queues(hash, queue, wrapped) as (
   select first.hash, first.queue, first.wrapped
   from pivot

@@ -49,6 +49,16 @@ def test_options_are_fields() -> None:
     assert ("q", ("f",), timedelta(days=1)) == (read.queue, read.flags, read.fill)
 
 
+@pytest.mark.parametrize("option", [{"priority": 1.0}, {"max_attempts": "5"}, {"flags": ["f", 1]}, {"job_key": 7}])
+def test_an_item_with_a_wrong_option_is_read_too(option: dict[str, Any]) -> None:
+    """SQL stores it, or a hand did. One such item must not keep all others from being listed."""
+    read = status(options=option)
+
+    ((name, value),) = option.items()
+    assert (True, None) == (read.problem is not None, read.next_run)
+    assert value == (list(read.flags) if name == "flags" else getattr(read, name))
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

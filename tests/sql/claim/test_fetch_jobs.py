@@ -296,6 +296,18 @@ async def test_a_free_queue_is_found_behind_a_deep_backlog_of_busy_ones(sql: Ses
     assert [free] == await fetched(sql, 1)
 
 
+@pytest.mark.parametrize(("backlog", "limit"), [(1, 1), (20, 10)])
+async def test_a_free_queue_behind_a_short_backlog_is_found_beside_very_many_queues(
+    sql: Session, backlog: int, limit: int
+) -> None:
+    """The backlog fills the first window. The walk over queues, which may miss a queue, begins after the second one."""
+    await add_many(sql, 10_000, queue="'later' || i", run_at="now() + interval '1 h'")
+    await busy(sql, 1, backlog)
+    free = await add(sql, queue="free")
+
+    assert [free] == await fetched(sql, limit)
+
+
 async def test_behind_a_deep_backlog_the_order_of_free_queues_is_kept(sql: Session) -> None:
     """It steps through all of them, unless they are too many, and takes the first ones in order."""
     await busy(sql, 2, 3 * WINDOW)
