@@ -85,7 +85,7 @@ def read_status(document: str, now: datetime) -> CronStatus:
         "next_run": following if fields["paused_at"] is None and problem is None else None,
     }
     # Not converted by their types: an item with a wrong option is shown too, with its problem.
-    fields |= {name: tuple(fields[name]) for name in ("flags", "workers") if fields.get(name)}
+    fields |= {name: tuple(fields.get(name) or ()) for name in ("flags", "workers")}
     return CronStatus(**fields)
 
 
