@@ -261,7 +261,7 @@ def servers() -> list[Target]:
 
 INTERRUPTED = (2, 130)
 TIMES = VENV / "asyncq-test-times.json"
-USUAL_S = (374.0, 300.0)
+USUAL_S = (300.0, 194.0)
 """How long the tests take on two quiet cores: all on the first server, and those not in ONCE on the next one."""
 # Tests that need no server, or for which one is enough, by their folders: processes, signals, handlers, words and logs
 # do not depend on the version of the server, and the statements are those of tests/sql and tests/store.
