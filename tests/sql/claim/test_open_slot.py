@@ -73,6 +73,20 @@ async def test_only_one_connection_speaks_for_a_worker(dsn: str, own: Session, i
     assert (FIRST, False) == await slot(own)
 
 
+async def test_a_worker_is_not_removed_while_the_job_of_its_slot_has_a_row_of_its_own(
+    own: Session, idle: Session
+) -> None:
+    """A call of an administrator has split the batch. The worker has not received the job, and cannot return it."""
+    worker = await open_slot(idle, FIRST)
+    job = await add_plain(own)
+    await own.rows("select asyncq._split_batches_of_jobs(array[$1]::bigint[])", job)
+    refused = await own.run("remove_worker", worker)
+    await own.run("close_slot", worker)
+    removed = await own.run("remove_worker", worker)
+
+    assert ([], [worker]) == (refused, [row["id"] for row in removed])
+
+
 async def test_a_worker_is_not_removed_while_its_slot_is_open_or_taken_or_it_has_a_batch(
     own: Session, idle: Session
 ) -> None:
