@@ -384,7 +384,10 @@ def wrong(ask):
     Replaced(
         "a job that becomes due behind a fetch is slept over",
         "asyncq.engine.fetch.fetcher.next_due_s",
-        "async def wrong(line, since_s, after): return await right(line, since_s / 2, after)",
+        """async def wrong(line, since, after):
+    place = after.priority, after.run_at, after.id
+    rows = await line.fetch("next_due", 2 * (loop_time() - since), None, *place, None, None)
+    return rows[0]["delay_s"]""",
         ("tests/engine/fetch/test_fetcher.py::test_a_job_that_becomes_due_while_the_query_is_in_flight_is_not_missed",),
     ),
     Replaced(
@@ -458,7 +461,7 @@ def wrong(ask):
     Replaced(
         "a queue goes on though something else has become due",
         "asyncq.engine.fetch.schedule.next_due_s",
-        "async def wrong(line, since_s, after): return None",
+        "async def wrong(line, since, after): return None",
         ("tests/engine/settle/test_claim_next.py",),
     ),
     Replaced(
