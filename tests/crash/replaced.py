@@ -508,8 +508,10 @@ def wrong(ask):
     ),
     Replaced(
         "what a slot may have claimed that is not known any more is forgotten",
-        "asyncq.engine.fetch.handoff.close_slot",
-        "async def wrong(*args): return True, (await right(*args))[1]",
+        "asyncq.engine.fetch.handoff.Handoff._give_up",
+        """def wrong(self):
+    if self._is_unsure:
+        right(self)""",
         ("tests/engine/fetch/test_handoff_races.py",),
     ),
     Replaced(
