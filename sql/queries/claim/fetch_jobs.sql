@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> id bigint, task_id int, queue text, lock_token bigint, attempts int2, max_attempts int2, interruptions int2, priority int2, revision int4, run_at bytea, created_at bytea, updated_at bytea, key text, flags jsonb, payload json, meta jsonb, last_error text, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
 -- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another
 -- of it runs. All conditions are in the nodes that lock, so that they are checked again on the newest row. A node locks
 -- only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
@@ -39,6 +39,41 @@ front_heads as materialized (
   where queue in (select queue from (select distinct queue from front) as waiting
     where not exists (select from asyncq._queues where name = waiting.queue offset 0))
   order by queue, priority, run_at, id),
+-- It is full of jobs behind busy queues, and yields too few. So walk over the queues that have jobs, from one to the
+-- next by a hash of their names. The walk begins anywhere, so that each queue has its turn. It goes only as far as the
+-- subqueries below read it.
+pivot(hash) as materialized (
+  select ((random() - 0.5) * 1.8e19)::bigint
+  where (select count(*) from front) >= $3 and (select count(*) from front_heads) < $3),
+waiting_queues(hash, queue, wrapped) as (
+  select first.hash, first.queue, first.wrapped
+  from pivot
+  cross join lateral (
+    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) >= pivot.hash
+      order by hashtextextended(queue, 0) limit 1)
+    union all
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) < pivot.hash
+      order by hashtextextended(queue, 0) limit 1)
+    limit 1) as first
+  union all
+  select next.hash, next.queue, next.wrapped
+  from waiting_queues
+  cross join lateral (
+    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) > waiting_queues.hash
+        -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
+        and hashtextextended(queue, 0)
+          <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
+      order by hashtextextended(queue, 0) limit 1)
+    union all
+    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
+      where job.queue is not null and asyncq._is_ready(job)
+        and not waiting_queues.wrapped and hashtextextended(queue, 0) < (select hash from pivot)
+      order by hashtextextended(queue, 0) limit 1)
+    limit 1) as next),
+-- If there are many queues, first a second window: the order of the walk is another one.
 near as materialized (
   select due.id, due.queue, due.priority, due.run_at
   from queued_priorities
@@ -48,7 +83,7 @@ near as materialized (
       and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit 2 * $3 + 100) as due
-  where (select count(*) from front_heads) < $3 and (select count(*) from front) >= $3
+  where (select count(*) from (select from waiting_queues limit 17) as met) > 16
   limit 2 * $3 + 100),
 near_heads as materialized (
   select queue, priority, run_at, id from front_heads where not exists (select from near)
@@ -86,48 +121,19 @@ first_unqueued as materialized (
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
-  limit case when exists (select from front) then $3 else 0 end),
--- The window is full of jobs behind busy queues and yields too few. So walk over the queues that have jobs, from one to
--- the next by a hash of their names. Take the first job of each free one. The walk is bounded, and begins anywhere, so
--- that each queue has its turn; with fewer queues than the bounds it meets them all, and the order is exact.
-pivot(hash) as materialized (
-  select ((random() - 0.5) * 1.8e19)::bigint
-  where (select count(*) from near) >= 2 * $3 + 100
-    and (select count(*) from near_heads) + (
-      select count(*) from first_unqueued
-      where (priority, run_at, id)
-        < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3),
-waiting_queues(hash, queue, wrapped) as (
-  select first.hash, first.queue, first.wrapped
-  from pivot
-  cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) >= pivot.hash
-      order by hashtextextended(queue, 0) limit 1)
-    union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) < pivot.hash
-      order by hashtextextended(queue, 0) limit 1)
-    limit 1) as first
-  union all
-  select next.hash, next.queue, next.wrapped
-  from waiting_queues
-  cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) > waiting_queues.hash
-        -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
-        and hashtextextended(queue, 0)
-          <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
-      order by hashtextextended(queue, 0) limit 1)
-    union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job)
-        and not waiting_queues.wrapped and hashtextextended(queue, 0) < (select hash from pivot)
-      order by hashtextextended(queue, 0) limit 1)
-    limit 1) as next),
+  limit $3),
+-- Of each queue of the walk the first job, if the queue is free. With fewer queues than the bounds the walk meets them
+-- all, and the order is exact.
 far_heads as materialized (
   select head.queue, head.priority, head.run_at, head.id
-  from (select hash, queue from waiting_queues limit 2 * $3 + 1000) as waiting
+  from (select hash, queue from waiting_queues
+    limit case when not exists (select from near)
+      or (select count(*) from near) >= 2 * $3 + 100
+        and (select count(*) from near_heads) + (
+          select count(*) from first_unqueued
+          where (priority, run_at, id)
+            < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3
+      then 2 * $3 + 1000 else 0 end) as waiting
   cross join lateral (
     select queue, priority, run_at, id from asyncq._jobs as job
     where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
@@ -144,15 +150,13 @@ heads as materialized (
   order by priority, run_at, id),
 -- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
 serial_share(jobs) as materialized (
-  select case when exists (select from first_unqueued) then (
-    select count(*) filter (where is_serial)
-    from (
-      select is_serial from (
-        select priority, run_at, id, true as is_serial from heads
-        union all
-        select priority, run_at, id, false from first_unqueued) as both_kinds
-      order by priority, run_at, id limit $3) as best)
-    else $3 end),
+  select count(*) filter (where is_serial)
+  from (
+    select is_serial from (
+      select priority, run_at, id, true as is_serial from heads
+      union all
+      select priority, run_at, id, false from first_unqueued where exists (select from heads)) as both_kinds
+    order by priority, run_at, id limit $3) as best),
 serial as materialized (
   select job.id, job.queue, job.row_ctid, job.is_batchable
   from heads
