@@ -292,7 +292,7 @@ class Supervisor:
             try:
                 with anyio.move_on_after(FLUSH_S):
                     await self.parts.membership.leave()
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=f"the worker could not be removed: {error_text(error)}"))
         reporter = self.parts.reporter
         event = WorkerStopped(

@@ -20,6 +20,7 @@ from asyncq.store.database import (
     check_server,
     default_dsn,
 )
+from asyncq.store.failures import NO_ANSWER
 from asyncq.store.migrate import migrate
 from tests.support.faults import BOTH, link_to
 from tests.support.session import Session, session
@@ -213,6 +214,32 @@ async def test_a_cancelled_statement_closes_its_connection(line: ReconnectingCon
     assert not is_open
     assert [] == await line.fetch("beat", 1, NO_LOCK, [], "{}")
     assert pid != await pid_of(line)
+
+
+async def test_each_missing_answer_doubles_the_deadline_up_to_a_limit(
+    line: ReconnectingConnection, sql: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that needs longer than the first deadline would otherwise never be done with a statement."""
+    monkeypatch.setattr(module, "LONGEST_ANSWER_S", 0.15)
+    monkeypatch.setattr(line, "_answer_s", 0.05)
+    await sql.execute("begin; lock table asyncq._workers")
+    errors: list[StoreUnavailable] = []
+    deadlines: list[float] = []
+    for _ in range(3):
+        await beat_in_vain(line, errors)
+        deadlines.append(line._deadlines_s["beat"])
+    await sql.execute("rollback")
+
+    assert [0.1, 0.15, 0.15] == deadlines
+    assert {(NO_ANSWER, "unknown")} == {(str(error), error.outcome) for error in errors}
+
+
+async def test_an_answer_makes_the_deadline_short_again(line: ReconnectingConnection) -> None:
+    """The next dead connection must be noticed as quickly as the first one."""
+    line._deadlines_s["beat"] = 60.0
+    await line.fetch("beat", 1, NO_LOCK, [], "{}")
+
+    assert {} == line._deadlines_s
 
 
 async def test_statements_on_a_line_wait_for_each_other(line: ReconnectingConnection) -> None:

@@ -40,7 +40,6 @@ from asyncq.store.database import Database, ReconnectingConnection
 MINUTE = timedelta(minutes=1)
 JUST_AFTER_S = 0.001  # a timer that ends a little early would have to wait again
 TOLERATED = timedelta(seconds=1)  # clocks are often corrected by less
-CLOCK_DEADLINE_S = 10.0
 FIRST_RETRY_S = 0.2
 SLOWEST_RETRY_S = 60.0
 
@@ -92,7 +91,7 @@ class Cron:
                     try:
                         wait_s = await self.round(task_status)
                         failures = 0
-                    except (AsyncqError, TimeoutError) as error:
+                    except AsyncqError as error:
                         failures += 1
                         wait_s = self._failed(error, failures)
                         report_started(task_status)
@@ -107,11 +106,10 @@ class Cron:
     async def round(self, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> float:
         """Read the clock, add the jobs of all slots up to now, and return the seconds until the next round."""
         self._stir.clear()
-        with anyio.fail_after(CLOCK_DEADLINE_S):
-            await self._declare()
-            # Read before it: the answer may wait for as long as a handler blocks the loop.
-            asked_at = loop_time()
-            now, items = await look(self._line)
+        await self._declare()
+        # Read before it: the answer may wait for as long as a handler blocks the loop.
+        asked_at = loop_time()
+        now, items = await look(self._line)
         anew: Collection[str] = ()
         if not self._has_begun:
             anew = await self._begin(now, items)
@@ -172,8 +170,7 @@ class Cron:
         return self._timetable.identifiers
 
     async def _read_stored(self) -> list[StoredItem]:
-        with anyio.fail_after(CLOCK_DEADLINE_S):
-            return await self._stored.read(self._line)
+        return await self._stored.read(self._line)
 
     async def _publish(self, now: datetime, identifiers: Collection[str]) -> None:
         """Publish when these items are due next, and which ones cannot be scheduled. It is a hint, and may fail."""
@@ -185,7 +182,7 @@ class Cron:
         try:
             await self._adder.publish(states)
             self._stored.unpublished.clear()
-        except (AsyncqError, TimeoutError) as error:
+        except AsyncqError as error:
             said = f"next runs of recurring items are not stored: {error_text(error)}"
             self._observers.emit(MaintenanceFailed(error=said))
 

@@ -27,7 +27,7 @@ class SlotAdder:
         """Register the items of the worker's own crontab; returns the records of these and of stored ones."""
         if not own and not stored:
             return {}
-        async with shielded(self._line, DEADLINE_S):
+        async with shielded(self._line):
             return await store.register(self._line, own, stored)
 
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
@@ -42,7 +42,7 @@ class SlotAdder:
         while slots:
             chunk = store.first_slots(slots, CHUNK)
             slots = slots[len(chunk) :]
-            async with shielded(self._line, DEADLINE_S):
+            async with shielded(self._line):
                 added, failed = await store.add_slots(self._line, chunk)
             self._report(CronBackfilled, [one for one in added if one.slot.backfilled])
             self._report(CronAdded, [one for one in added if not one.slot.backfilled])
@@ -53,7 +53,7 @@ class SlotAdder:
 
     async def publish(self, items: Sequence[Told]) -> None:
         """Publish the next runs of items, for those who read their status."""
-        async with shielded(self._line, DEADLINE_S):
+        async with shielded(self._line):
             await store.tell(self._line, items)
 
     async def rest(self) -> None:

@@ -17,7 +17,7 @@ from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
-from asyncq.engine.base.shield import Patience, shielded
+from asyncq.engine.base.shield import shielded
 from asyncq.engine.base.stopwatch import Stopwatch
 from asyncq.engine.fetch.cursor import FetchCursor, Scan
 from asyncq.engine.fetch.handoff import Handoff
@@ -30,8 +30,6 @@ from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
 
-FETCH_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
-LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
@@ -64,7 +62,6 @@ class Fetcher:
         self._handoff = handoff
         self._is_proven = is_proven
         self._scope = anyio.CancelScope()
-        self._patience = Patience(FETCH_DEADLINE_S, LONGEST_DEADLINE_S)
         self.cursor = FetchCursor()
 
     def stop(self) -> None:
@@ -98,11 +95,8 @@ class Fetcher:
                     await self.fetch(wanted)
                 well_at = loop_time()
                 outage.over()
-                self._patience.answered()
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 failures = outage.failed()
-                if isinstance(error, TimeoutError):
-                    self._patience.lost()
                 if give_up_s is not None and loop_time() - well_at > give_up_s:
                     raise
                 await self._back_off(error, failures)
@@ -143,7 +137,7 @@ class Fetcher:
         token, tasks, unbatched = self._identity.next_token(), self._identity.tasks, self._identity.unbatched
         self._inbox.expect(token, wanted)
         try:
-            async with shielded(self._line, self._patience.deadline_s):
+            async with shielded(self._line):
                 sent_at = now_s()
                 if forbidden != self._identity.row_flags.get(worker_id):
                     # `explain` reads them in the worker's row.
@@ -153,7 +147,7 @@ class Fetcher:
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
                 claims = await self._still_held(worker_id, claims)
-        except (AsyncqError, TimeoutError) as error:
+        except AsyncqError as error:
             if is_unknown(error):
                 self._unconfirmed.note(worker_id, token)
             raise
@@ -174,7 +168,7 @@ class Fetcher:
         self._schedule.wake_in(self._options.poll_s)
         if self._schedule.left == "unseen":
             self._schedule.wake_in(self.cursor.due_at - loop_time())
-        async with shielded(self._line, self._patience.deadline_s):
+        async with shielded(self._line):
             due_s = await next_due_s(self._line, scan.sent_at, scan.after)
         if due_s is not None:
             self._schedule.wake_in(due_s)
@@ -197,7 +191,7 @@ class Fetcher:
         token = handoff.token
         # Before the answer: a job that is reported while it is on its way may be due sooner.
         schedule.poll_later()
-        async with shielded(self._line, self._patience.deadline_s):
+        async with shielded(self._line):
             due_s, is_taken = await poll(self._line, self._identity.worker_id, token)
         if is_taken and token == handoff.token:
             handoff.missed()

@@ -113,7 +113,7 @@ class Handoff:
         while not self._is_closed:
             try:
                 await self._close()
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 if loop_time() < until:
                     await anyio.sleep(AGAIN_S)
                     continue
@@ -166,15 +166,15 @@ class Handoff:
             try:
                 await self._close()
                 return
-            except (AsyncqError, TimeoutError):
+            except AsyncqError:
                 await anyio.sleep(AGAIN_S)
 
     async def _close(self) -> None:
         is_known, taken = True, None
         try:
-            async with self._one_at_a_time, shielded(self._line, DEADLINE_S):
+            async with self._one_at_a_time, shielded(self._line):
                 is_known, taken = await close_slot(self._line, self._worker_id)
-        except (AsyncqError, TimeoutError) as error:
+        except AsyncqError as error:
             self._is_unsure = self._is_unsure or is_unknown(error)
             raise
         # A job that arrived in the meantime is not lost. An older token belongs to a slot that was given up.

@@ -11,7 +11,6 @@ from asyncq.store.database import ReconnectingConnection
 from asyncq.store.settle import return_lost, still_claimed
 from asyncq.store.workers import wake_workers
 
-DEADLINE_S = 30.0
 # The pause before another try: the server may still run a fetch after its connection was closed.
 AGAIN_S = 30.0
 # A token is forgotten this long after the server's first answer, unless another transaction locks its claims.
@@ -43,7 +42,7 @@ class UnconfirmedFetches:
         held: set[tuple[int, int]] = set()
         for worker_id in {worker_id for worker_id, _ in asked}:
             tokens = [token for owner, token in asked if owner == worker_id]
-            async with shielded(self._line, DEADLINE_S):
+            async with shielded(self._line):
                 if ids := await return_lost(self._line, worker_id, tokens):
                     reason = "the answer to their fetch was lost"
                     self._observers.emit(JobsReturned(job_ids=tuple(sorted(ids)), reason=reason))

@@ -14,7 +14,6 @@ BATCH = 500
 EVERY_S = 60.0
 WALK_EVERY_S = 3600.0  # key locks are many and small, and are kept for a day after their last use: no hurry
 LONGEST_S = 20.0  # after this time the rest is left to the next run
-DEADLINE_S = 60.0
 
 
 class Pruner:
@@ -46,7 +45,7 @@ class Pruner:
         try:
             while True:
                 if more:
-                    async with shielded(self._line, DEADLINE_S):
+                    async with shielded(self._line):
                         pruned = await prune(self._line, self._discarded_retention_s, BATCH)
                     total.update(pruned)
                     more = BATCH in pruned.values()
@@ -66,7 +65,7 @@ class Pruner:
             self._gate = FIRST_KEY_LOCK if self._walk_at else random.randint(FIRST_KEY_LOCK, -FIRST_KEY_LOCK - 1)
         if self._gate is None:
             return 0
-        async with shielded(self._line, DEADLINE_S):
+        async with shielded(self._line):
             removed, self._gate = await prune_key_locks(self._line, self._gate, BATCH)
         if self._gate is None:
             self._walk_at = now + WALK_EVERY_S * random.uniform(0.8, 1.2)

@@ -58,7 +58,7 @@ class Rounds:
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
                 await self._pruner.run_when_due()
                 self._outage.over()
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
             try:
                 async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
@@ -105,7 +105,7 @@ class Rounds:
         return len(rescued)
 
     async def _rescue(self, line: ReconnectingConnection, thorough: bool) -> Sequence[Rescued]:
-        async with shielded(line, DEADLINE_S):
+        async with shielded(line):
             if ended := await end_transactions(line):
                 worker_ids = sorted({worker_id for worker_id, _ in ended})
                 job_ids = sorted(job_id for _, job_id in ended if job_id is not None)

@@ -41,7 +41,6 @@ from asyncq.store.failures import is_conflict, is_transient
 
 TELL_AFTER_S = 60.0
 COMPLETE_S = 300.0  # how long a completion waits for a lock of the job's row
-ASK_S = 30.0
 FIRST_ASK_S = 0.01
 SLOWEST_ASK_S = 1.0
 SPLIT_S = 30.0  # how long a completion waits for a lock of the job's batch
@@ -77,7 +76,7 @@ class HandlerResources:
             tries += 1
             wait_s = backoff_s(tries, FIRST_ASK_S, SLOWEST_ASK_S)
             try:
-                async with shielded(self.line, ASK_S):
+                async with shielded(self.line):
                     status = await store.commit_status(self.line, worker_id, claim, locked.xid)
                     self._outage.over()
                     if status != "in progress":
@@ -86,7 +85,7 @@ class HandlerResources:
                     is_open = _nothing
                     if clock() - since >= self.lease_s:
                         await store.end_transaction(self.line, locked)
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 failures = self._outage.failed()
                 event = SettleFailed(count=1, error=error_text(error), retry_in_s=wait_s, failures=failures)
                 self.observers.emit(event)
@@ -103,13 +102,10 @@ class HandlerResources:
         tries = 0
         while True:
             tries += 1
-            try:
-                async with shielded(self.line, ASK_S):
-                    state = await store.split_batch(self.line, worker_id, claim)
-                    if state != "locked":
-                        return state == "row"
-            except TimeoutError as error:
-                raise StoreUnavailable(str(error), outcome="unknown") from error
+            async with shielded(self.line):
+                state = await store.split_batch(self.line, worker_id, claim)
+            if state != "locked":
+                return state == "row"
             if asyncio.get_running_loop().time() >= until:
                 raise TransactionUnusable(
                     f"another transaction locks the batch in which job {claim.id} was claimed for more than "

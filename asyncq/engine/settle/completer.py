@@ -22,7 +22,7 @@ from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.pace import Pace
-from asyncq.engine.base.shield import Patience, shielded
+from asyncq.engine.base.shield import shielded
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.transactions import Settled
 from asyncq.engine.settle.claim_next import ClaimNext
@@ -33,8 +33,6 @@ from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import is_known
 
-WRITE_DEADLINE_S = 5.0  # at first; doubled, up to the next line, while no answer comes
-LONGEST_DEADLINE_S = 60.0
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 IDLE_S = 30.0
@@ -67,7 +65,6 @@ class Completer:
         self._settled = settled
         self._pace = Pace()
         self._outage = Outage("writing results of jobs", observers.emit)
-        self._patience = Patience(WRITE_DEADLINE_S, LONGEST_DEADLINE_S)
         self._closing = False
 
     def hand_over(self, run: Run, outcome: Outcome) -> None:
@@ -144,14 +141,11 @@ class Completer:
         uncertain = False
         while self._outbox.writing_well or self._outbox.writing:
             try:
-                async with shielded(self._line, self._patience.deadline_s):
+                async with shielded(self._line):
                     await self._write_once(uncertain)
-                self._patience.answered()
                 self._outage.over()
-            except (AsyncqError, TimeoutError) as error:
+            except AsyncqError as error:
                 tries += 1
-                if isinstance(error, TimeoutError):
-                    self._patience.lost()
                 uncertain = uncertain or is_unknown(error)
                 await self._back_off(error, tries)
 

@@ -294,7 +294,7 @@ async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
 ) -> None:
     """Other jobs need no crontab. The failure is reported, and the registration is retried."""
     monkeypatch.setattr(scheduler, "FIRST_RETRY_S", 0.01)
-    real, failures = slot_adder.store.register, [StoreUnavailable("away"), TimeoutError()]
+    real, failures = slot_adder.store.register, [StoreUnavailable("away"), StoreUnavailable("late", outcome="unknown")]
 
     async def fail_twice(*args: Any) -> Any:
         if failures:
@@ -307,7 +307,7 @@ async def test_a_worker_starts_although_its_items_cannot_be_registered_yet(
         await stage.clock.move(MINUTE)
         await stage.wait_for(1)
 
-    assert ["away", "TimeoutError"] == [event.error for event in stage.seen.of(CronFailed)]
+    assert ["away", "late"] == [event.error for event in stage.seen.of(CronFailed)]
 
 
 async def test_a_stopping_worker_waits_for_slots_that_were_sent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

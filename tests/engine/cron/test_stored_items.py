@@ -251,7 +251,9 @@ async def test_an_item_of_an_unknown_task_is_added_by_no_worker(stage: Stage, cl
     assert (None, "stored", "static", "stored") == (elsewhere.problem, elsewhere.source, own.source, rung.source)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("gone"), TimeoutError()], ids=["gone", "late"])
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("gone"), StoreUnavailable("late", outcome="unknown")], ids=["gone", "late"]
+)
 async def test_a_status_that_cannot_be_written_delays_no_slot(
     stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

@@ -26,6 +26,7 @@ from asyncq.engine.fetch import cursor, fetcher, inbox, schedule
 from asyncq.engine.fetch.cursor import Reach
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.schedule import Left, Schedule, left_by, wanted_now
+from asyncq.store import database
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.support.faults import link_to, terminate
@@ -435,7 +436,7 @@ async def test_a_fetch_on_a_half_open_connection_ends_at_its_deadline_and_the_wo
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A firewall that forgets a connection drops its packets in silence: the next try must use a new one."""
-    monkeypatch.setattr(fetcher, "FETCH_DEADLINE_S", 0.3)
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)

@@ -30,6 +30,7 @@ from asyncq.domain.events import (
 from asyncq.engine.fetch import fetcher, listener
 from asyncq.engine.settle import completer, outbox
 from asyncq.server import Server
+from asyncq.store import database
 from tests.support.faults import link_to, terminate_all
 from tests.support.outages import SCHEMA, Load, connected, own_server
 from tests.support.seen import Seen
@@ -393,8 +394,7 @@ async def test_half_open_connections_are_given_up_and_replaced_in_mid_load(
     """A firewall dropped them silently: neither data nor an error arrives."""
     monkeypatch.setattr(listener, "PROBE_S", 0.2)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.2)
-    monkeypatch.setattr(fetcher, "FETCH_DEADLINE_S", 0.5)
-    monkeypatch.setattr(completer, "WRITE_DEADLINE_S", 0.5)
+    monkeypatch.setattr(database, "ANSWER_S", 0.5)
     await load.add(range(JOBS))
     async with link_to(server.dsn) as link, worker_of(load, seen, link.dsn).start():
         await load.reached(JOBS // 3)

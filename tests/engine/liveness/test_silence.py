@@ -12,10 +12,8 @@ import pytest
 from asyncq import Client, StoreUnavailable, Worker, task
 from asyncq.domain.events import JobCompleted, JobStarted, ListenConnected, ListenLost, WorkerLost, WorkerStarted
 from asyncq.engine import supervisor
-from asyncq.engine.fetch import fetcher
 from asyncq.engine.liveness.membership import Membership
 from asyncq.engine.maintenance import rounds
-from asyncq.engine.settle import completer
 from asyncq.store import database, listen
 from asyncq.store.database import Database, ReconnectingConnection
 from tests.engine.conftest import MakeWorker
@@ -35,9 +33,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "ANSWER_S", 0.3)
     for module in (database, listen):
         monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 1.0)
-    for module, first in ((completer, "WRITE_DEADLINE_S"), (fetcher, "FETCH_DEADLINE_S")):
-        monkeypatch.setattr(module, first, 0.3)
-        monkeypatch.setattr(module, "LONGEST_DEADLINE_S", 1.0)
+    monkeypatch.setattr(database, "LONGEST_ANSWER_S", 1.0)
 
 
 async def test_a_slow_notification_of_others_does_not_delay_settlements(

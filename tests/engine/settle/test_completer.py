@@ -23,6 +23,7 @@ from asyncq.domain.outcome import Ending, Settlement
 from asyncq.engine import supervisor
 from asyncq.engine.fetch import schedule
 from asyncq.engine.settle import completer, outbox
+from asyncq.store import database
 from tests.engine.conftest import MakeWorker
 from tests.engine.fetch.test_fetcher import intercept
 from tests.support.faults import link_to, terminate
@@ -421,7 +422,7 @@ async def test_a_failed_write_is_kept_and_tried_again(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent: when the server is back the same settlements are written."""
-    real, failures = completer.store.complete, [StoreUnavailable("away"), TimeoutError()]
+    real, failures = completer.store.complete, [StoreUnavailable("away"), StoreUnavailable("late", outcome="unknown")]
 
     async def fail_twice(*args: Any) -> set[int]:
         if failures:
@@ -432,7 +433,7 @@ async def test_a_failed_write_is_kept_and_tried_again(
     added = await client.add_job(nothing)
     await make_worker(nothing).run_once()
 
-    assert (["away", "TimeoutError"], [added.id]) == (
+    assert (["away", "late"], [added.id]) == (
         [event.error for event in seen.of(SettleFailed)],
         seen.ids(JobCompleted),
     )
@@ -442,7 +443,7 @@ async def test_a_write_on_a_half_open_connection_ends_at_its_deadline_and_is_mad
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A firewall that forgets a connection drops its packets in silence."""
-    monkeypatch.setattr(completer, "WRITE_DEADLINE_S", 0.3)
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
         await client.add_job(nothing)
         await seen.wait_for(JobCompleted)

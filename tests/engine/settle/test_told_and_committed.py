@@ -9,7 +9,7 @@ import pytest
 
 from asyncq import Client, Task, Worker, task
 from asyncq.domain.events import JobCompleted, JobLost, JobRetried, JobStarted, SettleFailed, WorkerLost
-from asyncq.engine.settle import completer
+from asyncq.store import database
 from tests.support.faults import Link, link_to
 from tests.support.outages import connected
 from tests.support.seen import Seen
@@ -117,7 +117,7 @@ async def test_a_settlement_that_is_committed_after_it_was_given_up_is_reported_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first try waits in the server for a row. The next one finds the claim locked by the first."""
-    monkeypatch.setattr(completer, "WRITE_DEADLINE_S", 0.3)
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
     added = await client.add_job("hold", queue="line")
     tries = "select count(*) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"
     async with link_to(dsn) as link, behind(link, schema, handler, seen) as worker:
