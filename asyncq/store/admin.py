@@ -11,7 +11,6 @@ from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
-from asyncq.store.failures import calling
 from asyncq.store.sizes import check_size
 
 Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
@@ -55,17 +54,14 @@ async def force_unlock_workers(database: Database, connection: Connection, ids: 
 
 async def list_workers(database: Database, connection: Connection) -> list[WorkerInfo]:
     """Read the workers, in the order of their ids."""
-    with calling(database.schema):
-        rows = await connection.fetch(database.query("list_workers"))
-    return [_worker(dict(row)) for row in rows]
+    return [_worker(dict(row)) for row in await database.fetch(connection, "list_workers")]
 
 
 async def cleanup(
     database: Database, connection: Connection, tasks: Sequence[str], keep: Sequence[str] | None
 ) -> dict[str, int]:
     """Run the cleanup tasks; returns the number of rows that each removed."""
-    with calling(database.schema):
-        rows = await connection.fetch(database.query("cleanup"), tasks, keep)
+    rows = await database.fetch(connection, "cleanup", tasks, keep)
     return {row["task"]: row["removed"] for row in rows}
 
 
@@ -96,22 +92,20 @@ async def list_jobs(
 
 async def server_time(database: Database, connection: Connection) -> datetime:
     """Read the server's clock; this needs no privilege."""
-    with calling(database.schema):
-        return await connection.fetchval(database.query("server_time"))
+    ((now,),) = await database.fetch(connection, "server_time")
+    return now
 
 
 async def counts(database: Database, connection: Connection, *, exact: bool) -> Counts:
     """Count jobs by their states."""
-    with calling(database.schema):
-        rows = await connection.fetch(database.query("counts"), exact)
+    rows = await database.fetch(connection, "counts", exact)
     estimated = tuple(sorted(JobState(row["state"]) for row in rows if not row["is_exact"]))
     return Counts(**{row["state"]: row["jobs"] for row in rows}, estimated=estimated)
 
 
 async def explain(database: Database, connection: Connection, job_id: int) -> Explanation | None:
     """Return the reasons why a job does not run; None if there is no such job."""
-    with calling(database.schema):
-        rows = await connection.fetch(database.query("explain"), job_id)
+    rows = await database.fetch(connection, "explain", job_id)
     if not rows:
         return None
     reasons = tuple(Reason(row["reason"], row["detail"]) for row in rows)
@@ -127,9 +121,7 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
 
 async def _jobs(database: Database, connection: Connection, query: str, *args: Any) -> list[Job]:
     check_size("ids", args)
-    with calling(database.schema):
-        rows = await connection.fetch(database.query(query), *args)
-    return [read_job(row["document"]) for row in rows]
+    return [read_job(row["document"]) for row in await database.fetch(connection, query, *args)]
 
 
 def _only(jobs: list[Job]) -> Job | None:

@@ -36,12 +36,11 @@ _plans = msgspec.json.Decoder(list[_Plan])
 async def checkup(database: Database, connection: Connection) -> Checkup:
     """Look at everything; changes nothing."""
     probed = await probe(database, connection, hears=True)
-    with calling(database.schema):
-        (found,) = await connection.fetch(database.query("checkup"))
-        holders = await connection.fetch(database.query("holders"), HELD_S, HELD_XIDS, MOST_HOLDERS)
-        dead = await connection.fetch(database.query("dead_rows"))
-        unknown = await connection.fetch(database.query("unknown_tasks"), array_text(found["known_tasks"]))
-        clock = await connection.fetch(database.query("clock_functions"))
+    (found,) = await database.fetch(connection, "checkup")
+    holders = await database.fetch(connection, "holders", HELD_S, HELD_XIDS, MOST_HOLDERS)
+    dead = await database.fetch(connection, "dead_rows")
+    unknown = await database.fetch(connection, "unknown_tasks", array_text(found["known_tasks"]))
+    clock = await database.fetch(connection, "clock_functions")
     secured = await secured_tables(connection, database.schema)
     return Checkup(
         schema=database.schema,
@@ -75,18 +74,15 @@ async def first_jobs(database: Database, connection: Connection) -> FirstJobs:
 
 async def violations(database: Database, connection: Connection) -> list[Violation]:
     """Return the rows that break a rule of the store."""
-    with calling(database.schema):
-        rows = await connection.fetch(database.query("violations"))
-    return [Violation(*row) for row in rows]
+    return [Violation(*row) for row in await database.fetch(connection, "violations")]
 
 
 async def repair(database: Database, connection: Connection) -> Repaired:
     """Rescue the jobs of dead workers and remove unused key locks, as workers do."""
     key_locks = 0
     after: int | None = FIRST_KEY_LOCK
-    with calling(database.schema):
-        jobs = await connection.fetch(database.query("rescue_jobs"), THOROUGH)
-        while after is not None:
-            walked = (await connection.fetch(database.query("prune_key_locks"), after, KEY_LOCKS_AT_ONCE))[0]
-            key_locks, after = key_locks + walked["key_locks"], walked["last_key"]
+    jobs = await database.fetch(connection, "rescue_jobs", THOROUGH)
+    while after is not None:
+        (walked,) = await database.fetch(connection, "prune_key_locks", after, KEY_LOCKS_AT_ONCE)
+        key_locks, after = key_locks + walked["key_locks"], walked["last_key"]
     return Repaired(tuple(sorted(row["job_id"] for row in jobs)), key_locks)

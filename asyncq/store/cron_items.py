@@ -11,7 +11,6 @@ from asyncq.domain.job import Added
 from asyncq.domain.states import JobState
 from asyncq.store.crontabs import Definition
 from asyncq.store.database import Connection, Database, Record
-from asyncq.store.failures import calling
 from asyncq.store.sizes import check_size
 
 Act = Literal["pause", "resume", "remove"]
@@ -61,5 +60,4 @@ def _status(row: Record) -> CronStatus:
 
 async def _fetch(database: Database, connection: Connection, query: str, *args: Any) -> list[Record]:
     check_size("items", args)
-    with calling(database.schema):
-        return await connection.fetch(database.query(query), *args)
+    return await database.fetch(connection, query, *args)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -179,6 +180,11 @@ class Database:
     def query(self, name: str) -> str:
         return query(name, self.schema)
 
+    async def fetch(self, connection: asyncpg.Connection, name: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement of sql/queries, named by its file without the ending, on any connection."""
+        with calling(self.schema):
+            return await connection.fetch(self.query(name), *args)
+
 
 class ReconnectingConnection:
     """One connection that reconnects after a failure; callers use it one after the other.
@@ -197,9 +203,7 @@ class ReconnectingConnection:
         answer_s: float | None = None,
     ) -> None:
         self._database = database
-        self._role = role
-        self._generic_plans = generic_plans
-        self._lock_timeout_s = lock_timeout_s
+        self._connect = partial(database.connect, role, generic_plans=generic_plans, lock_timeout_s=lock_timeout_s)
         self._answer_s = ANSWER_S if answer_s is None else answer_s
         self._deadlines_s: dict[str, float] = {}  # of statements that were not answered the last time
         self._free = asyncio.Lock()
@@ -212,9 +216,7 @@ class ReconnectingConnection:
     async def connection(self) -> asyncpg.Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            self._connection = await self._database.connect(
-                self._role, generic_plans=self._generic_plans, lock_timeout_s=self._lock_timeout_s
-            )
+            self._connection = await self._connect()
         return self._connection
 
     async def fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:

@@ -103,8 +103,8 @@ class Listening:
 
     async def _fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
         async with self._free:
-            with on_our_own(), calling(self._database.schema):
-                return await self._connection.fetch(self._database.query(name), *args)
+            with on_our_own():
+                return await self._database.fetch(self._connection, name, *args)
 
 
 @asynccontextmanager

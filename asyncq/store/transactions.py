@@ -32,8 +32,7 @@ class LockedClaim(msgspec.Struct, frozen=True):
 
 async def lock_claim(database: Database, connection: Connection, worker_id: int, claim: Claim) -> LockedClaim:
     """Lock a claim, which may have ended, until the transaction ends, which cannot be used if this is cancelled."""
-    with calling(database.schema):
-        (row,) = await connection.fetch(database.query("lock_claim"), worker_id, claim.id, claim.token)
+    (row,) = await database.fetch(connection, "lock_claim", worker_id, claim.id, claim.token)
     return LockedClaim(row["xid"], row["pid"], row["state"])
 
 
@@ -53,7 +52,7 @@ async def complete_claim(
                 "the transaction in which the job was to be completed has ended: its handler must not end it",
                 sqlstate=ENDED,
             )
-        (row,) = await connection.fetch(database.query("complete_claim"), worker_id, claim.id, claim.token, xid)
+    (row,) = await database.fetch(connection, "complete_claim", worker_id, claim.id, claim.token, xid)
     return row["ending"]
 
 
