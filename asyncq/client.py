@@ -26,7 +26,7 @@ from asyncq.store.failures import connecting
 from asyncq.store.limits import unlimited
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.policies import check_policies
-from asyncq.store.retries import Retries, pauses
+from asyncq.store.retries import Retries
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
 
@@ -340,19 +340,14 @@ class Client:
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:
         """Acquire a connection; while none is available, try again for as long as `retry_for`."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._retry_for_s
-        pauses_s = pauses()
+        retries = Retries(asyncio.get_running_loop().time() + self._retry_for_s, has_keys=False)
         async with AsyncExitStack() as stack:
             while True:
                 try:
                     connection = await stack.enter_async_context(self._connection())
                     break
-                except StoreUnavailable:
-                    pause_s = min(next(pauses_s), until - asyncio.get_running_loop().time())
-                    if pause_s <= 0:
-                        raise
-                await asyncio.sleep(pause_s)
+                except StoreUnavailable as error:
+                    await retries.pause(error)
             yield connection
 
     @asynccontextmanager

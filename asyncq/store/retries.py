@@ -1,23 +1,16 @@
-"""Repeats adds after a failure."""
+"""Repeats calls of a client after a failure."""
 
 import asyncio
-from collections.abc import Iterator
-from itertools import chain, repeat
 
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
 from asyncq.store.failures import is_conflict, is_unknown
 
-# The pause before each repetition of an add; a server restarts within a second or two.
+# The pause before each repetition; a server restarts within a second or two.
 PAUSES_S = (0.1, 0.5, 1.4)
 
 
-def pauses() -> Iterator[float]:
-    """Yield the pauses between tries while the database cannot be used, without end."""
-    return chain(PAUSES_S, repeat(PAUSES_S[-1]))
-
-
 class Retries:
-    """Repeats one add after its first try has failed, until the end of `retry_for` by the loop's clock."""
+    """Repeats one call after its first try has failed, until the end of `retry_for` by the loop's clock."""
 
     def __init__(self, until: float, *, has_keys: bool) -> None:
         self._until = until
@@ -44,7 +37,7 @@ class Retries:
 def pause_before_another_try(
     error: AsyncqError, tries: int, left_s: float, *, has_keys: bool, is_lost: bool
 ) -> float | None:
-    """Return the pause before a failed add is repeated; None if it is not.
+    """Return the pause before a failed call is repeated; None if it is not.
 
         error of the last try                 repeated
         the outcome is unknown                if each job has a key: after the first three tries, and during `retry_for`
