@@ -12,9 +12,10 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from asyncq.domain.cron.item import CronItem
-from asyncq.domain.errors import AsyncqError
+from asyncq.domain.errors import AsyncqError, UnsupportedServer
 from asyncq.domain.events import (
     GraceExceeded,
+    LeaseOnly,
     MaintenanceFailed,
     SettlementsAbandoned,
     TasksLeftBehind,
@@ -32,11 +33,12 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch.listener import listen
 from asyncq.engine.parts import Parts
 from asyncq.engine.shutdown import StopRequest
-from asyncq.engine.start_checks import check_server_and_schema
 from asyncq.store import workers as store
 from asyncq.store.claim import plan
-from asyncq.store.database import Database
+from asyncq.store.database import Connection, Database
+from asyncq.store.migrate import check_version
 from asyncq.store.policies import check_policies
+from asyncq.store.probe import LEASE_ONLY, NO_FATE, check_capabilities
 
 CANCEL_S = 5.0  # how long cancelled handlers have to end
 FLUSH_S = 10.0  # how long the last settlements may take
@@ -115,15 +117,25 @@ class Supervisor:
     async def _register(self, stop: StopRequest) -> str:
         """Check the database, register the worker and its tasks, and return the server's version."""
         connection = await self.parts.reading.connection()
-        await check_server_and_schema(self._database, connection, self.parts.identity.registry, self._observers)
-        await check_policies(connection, self._database.schema)
-        if not self._allow_test_clock:
-            await store.check_clock(self.parts.reading, self._database.schema)
+        await self._check(connection)
         self.parts.start_heartbeat(stop.fail)
         await self.parts.membership.join()
         await plan(self.parts.reading)  # Before the first job waits for it.
         server = connection.get_server_version()
         return f"{server.major}.{server.micro}"  # asyncpg reads 15.18 as 15.0.18
+
+    async def _check(self, connection: Connection) -> None:
+        """Refuse a schema or a server with which this worker cannot work; report features that are limited."""
+        database, registry = self._database, self.parts.identity.registry
+        await check_version(connection, database.schema)
+        found = await check_capabilities(database, connection)
+        if NO_FATE in found.limits and (names := [name for name in registry if registry[name].isolation is not None]):
+            raise UnsupportedServer(f"the server cannot run transactional tasks: {', '.join(names)}; {NO_FATE}")
+        if LEASE_ONLY in found.limits:
+            self._observers.emit(LeaseOnly(reason=LEASE_ONLY))
+        await check_policies(connection, database.schema)
+        if not self._allow_test_clock:
+            await store.check_clock(self.parts.reading, database.schema)
 
     async def _work(self, stop: StopRequest, started: anyio.Event | None, version: str, ended: anyio.Event) -> None:
         with anyio.CancelScope(shield=True):
@@ -223,9 +235,7 @@ class Supervisor:
         if not self._once:
             await stop.asked()
             return
-        async with anyio.create_task_group() as race:
-            for end in (self._calm, stop.asked):
-                race.start_soon(_first, end, race.cancel_scope)
+        await _any_of(self._calm, stop.asked)
 
     async def _calm(self) -> None:
         while not self.parts.is_calm:
@@ -261,9 +271,7 @@ class Supervisor:
     async def _let_finish(self, stop: StopRequest) -> None:
         """Wait for running handlers until the grace period ends, then cancel them."""
         with anyio.move_on_after(self._options.grace_s):
-            async with anyio.create_task_group() as race:
-                for end in (self.parts.loops.ended.wait, stop.forced):
-                    race.start_soon(_first, end, race.cancel_scope)
+            await _any_of(self.parts.loops.ended.wait, stop.forced)
         if self.parts.loops.ended.is_set():
             return
         if runs := self.parts.executor.cancel_all():
@@ -323,6 +331,13 @@ class Supervisor:
         self._observers.emit(event)
 
 
-async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
-    await wait()
-    scope.cancel()
+async def _any_of(*ends: Callable[[], Awaitable[object]]) -> None:
+    """Wait for the first of several ends."""
+
+    async def wait(end: Callable[[], Awaitable[object]]) -> None:
+        await end()
+        race.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as race:
+        for end in ends:
+            race.start_soon(wait, end)
