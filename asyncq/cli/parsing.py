@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from asyncq.client import Client
@@ -170,20 +171,13 @@ def instant(text: str) -> datetime:
     return value
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    return _whole(text, 1)
-
-
-def natural(text: str) -> int:
-    """A whole number of at least 0."""
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
+def _whole(least: int, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
+
+
+natural, positive = partial(_whole, 0), partial(_whole, 1)
 
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:

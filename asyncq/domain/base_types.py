@@ -47,9 +47,5 @@ def _as_base(value: Any) -> Any:
     raise TypeError(f"Encoding objects of type {name} is unsupported")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_as_base).encode
-
-
-def write_json(value: Any) -> bytes:
-    """Encode a value of types that msgspec encodes, and of subclasses of these, as JSON in UTF-8; raises TypeError."""
-    return _encode(value)
+# Encodes a value of types that msgspec encodes, and of subclasses of these, as JSON in UTF-8; raises TypeError.
+write_json = msgspec.json.Encoder(enc_hook=_as_base).encode

@@ -250,14 +250,13 @@ def tell_of_call(error: BaseException, schema: str) -> None:
         raise StoreError(f"the statement cannot be sent: {_words(error)}") from error
 
 
-def lending() -> Translating:
-    """Add a note to an error of the user's code if the connection that asyncq lent to it was closed."""
-    return Translating(_tell_of_closed)
-
-
 def _tell_of_closed(error: BaseException, _: object) -> None:
     if _is_gone(error) and ENDED_IDLE not in getattr(error, "__notes__", ()):
         error.add_note(ENDED_IDLE)
+
+
+# Adds a note to an error of the user's code if the connection that asyncq lent to it was closed.
+lending = Translating(_tell_of_closed)
 
 
 def _is_gone(error: BaseException) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta, tzinfo
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Protocol, Self, cast
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -288,10 +288,7 @@ def parse_cron_items(items: Iterable[CronItem], tasks: Mapping[str, CronTask] | 
     return tuple(found.values())
 
 
-ItemT = TypeVar("ItemT", bound=CronItem)
-
-
-def _copied(kind: type[ItemT], fields: dict[str, Any], line: int | None) -> ItemT:
+def _copied(kind: Any, fields: dict[str, Any], line: int | None) -> Any:
     """Make an item from its fields; the line of its text is not one of them."""
     item = kind(**fields)
     if line is not None:

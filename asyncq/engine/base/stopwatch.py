@@ -1,7 +1,6 @@
 """Measures durations without the time in which the event loop was blocked, because an end is not seen then."""
 
 import asyncio
-from types import TracebackType
 from typing import Self
 
 from asyncq.engine.base.loop_time import loop_time
@@ -25,7 +24,7 @@ class Stopwatch:
         self._tick_again()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._timer is not None
         self._timer.cancel()
         self._count_late()

@@ -122,7 +122,7 @@ class Cron:
         self._last = now
         added = await self._catch_up(now)
         await self._publish(now, {*anew, *added})
-        await self._adder.rest()
+        await self._adder.line.rest()
         wait_s = min(until_next_minute_s(now) - (loop_time() - asked_at), self._longest_s)
         retry_s = self._timetable.next_retry_s(loop_time())
         return wait_s if retry_s is None else min(wait_s, retry_s)
@@ -136,7 +136,7 @@ class Cron:
         self._scope.cancel()
 
     async def close(self) -> None:
-        await self._adder.close()
+        await self._adder.line.close()
 
     async def _declare(self) -> None:
         """Publish the items of the own crontab, before the first slot and under each new worker id."""

@@ -20,15 +20,15 @@ class SlotAdder:
 
     def __init__(self, database: Database, observers: Observers) -> None:
         # An item that waits for a lock fails alone, and is tried again, so that the others do not wait long.
-        self._line = ReconnectingConnection(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
+        self.line = ReconnectingConnection(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
         self._observers = observers
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
         """Register the items of the worker's own crontab; returns the records of these and of stored ones."""
         if not own and not stored:
             return {}
-        async with shielded(self._line):
-            return await store.register(self._line, own, stored)
+        async with shielded(self.line):
+            return await store.register(self.line, own, stored)
 
     async def add(self, slots: Sequence[Slot], items: set[str]) -> dict[str, str]:
         """Add the jobs of slots, in their order, a chunk in each transaction; after an error earlier chunks are added.
@@ -42,8 +42,8 @@ class SlotAdder:
         while slots:
             chunk = store.first_slots(slots, CHUNK)
             slots = slots[len(chunk) :]
-            async with shielded(self._line):
-                added, failed = await store.add_slots(self._line, chunk)
+            async with shielded(self.line):
+                added, failed = await store.add_slots(self.line, chunk)
             self._report(CronBackfilled, [one for one in added if one.slot.backfilled])
             self._report(CronAdded, [one for one in added if not one.slot.backfilled])
             items.update(one.slot.item.identifier for one in added)
@@ -53,14 +53,8 @@ class SlotAdder:
 
     async def publish(self, items: Sequence[Told]) -> None:
         """Publish the next runs of items, for those who read their status."""
-        async with shielded(self._line):
-            await store.tell(self._line, items)
-
-    async def rest(self) -> None:
-        await self._line.rest()
-
-    async def close(self) -> None:
-        await self._line.close()
+        async with shielded(self.line):
+            await store.tell(self.line, items)
 
     def _report(self, kind: type[CronAdded | CronBackfilled], added: Sequence[AddedSlot]) -> None:
         if added:

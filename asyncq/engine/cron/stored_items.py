@@ -1,8 +1,7 @@
 """Reads the stored recurring items whose tasks the worker knows, and reports those that cannot be scheduled."""
 
 from collections.abc import Collection, Mapping
-
-import msgspec
+from typing import Any
 
 from asyncq.domain.base_types import write_json
 from asyncq.domain.cron.item import CronItem, CronTask
@@ -60,20 +59,9 @@ class StoredItems:
 
 
 async def declaration(items: Collection[CronItem]) -> str:
-    """The items of a worker's own crontab as JSON: identifier -> definition, with its job."""
-
-    def document(item: CronItem) -> msgspec.Raw:
-        return msgspec.Raw(write_json(definition(item) | {"job": job_document(item)}))
-
-    said: dict[str, msgspec.Raw] = {}
+    """The items of a worker's own crontab as JSON: identifier -> definition, with its job if that can be made."""
+    said: dict[str, Any] = {}
     for item in items:
-        made = await user_code.call(document, item)
-        said[item.identifier] = (
-            msgspec.Raw(write_json(definition(item))) if isinstance(made, user_code.Raised) else made
-        )
-    return msgspec.json.encode(said).decode()
-
-
-def job_text(item: CronItem) -> str:
-    """The job of an item with the defaults of its task, as JSON."""
-    return write_json(job_document(item)).decode()
+        job = await user_code.call(job_document, item)
+        said[item.identifier] = definition(item) | ({} if isinstance(job, user_code.Raised) else {"job": job})
+    return write_json(said).decode()

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from asyncq.domain.base_types import write_json
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.progress import Progress, begin, due, keep_up
 from asyncq.domain.cron.slot import MOMENT, Known, Slot, next_run
-from asyncq.domain.cron.stored import StoredItem
+from asyncq.domain.cron.stored import StoredItem, job_document
 from asyncq.engine.base import user_code
 from asyncq.engine.base.backoff import backoff_s
-from asyncq.engine.cron.stored_items import job_text
 from asyncq.store.crontabs import Told
 
 WINDOW = timedelta(days=1)  # the longest time in one step, because a user's function is called for each minute
@@ -53,7 +53,7 @@ class Entry:
         def find() -> Told:
             # A function is called when its minutes are due, and not before.
             following = None if callable(self.item.match) else next_run(self.item, now)
-            job = None if self.revision is None else job_text(self.item)
+            job = None if self.revision is None else write_json(job_document(self.item)).decode()
             return Told(identifier=self.item.identifier, revision=self.revision, next_run=following, job=job)
 
         found: Told | user_code.Raised = await user_code.call(find)

@@ -127,11 +127,11 @@ class JobContext(Context):
         If cancelled, the connection is returned, and an open transaction is rolled back.
         """
         if isinstance(self._settling, JobTransaction):
-            with lending():
+            with lending:
                 yield self._settling.connection
             return
         async with self._resources.pool.acquire() as connection:
-            with lending():
+            with lending:
                 yield connection
 
     @in_the_loop
