@@ -12,8 +12,6 @@ from asyncq.domain.adding import make_spec
 from asyncq.domain.job import OPTIONS, Added
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 
-PLAIN = OPTIONS - {"flags", "meta", "unique"}
-
 PURPOSE = """\
 Add a job, and print its id.
 
@@ -66,7 +64,7 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Add a job; the exit code is 0 too if another job takes its place."""
     text = sys.stdin.buffer.read() if options.payload == "-" else options.payload
-    given = {name: getattr(options, name) for name in PLAIN} | {
+    given = {name: value for name, value in vars(options).items() if name in OPTIONS} | {
         "flags": options.flag,
         "meta": None if options.meta is None else _object("--meta", options.meta),
         "unique": None if options.unique is None else _object("--unique", options.unique),

@@ -15,23 +15,6 @@ begin
 end
 $$;
 
--- Let jobs run again that were requested again while they ran. The caller has locked their rows. They are due now, with
--- the last requested payload, as if they had never run. This ends their claims; the caller frees the queues.
-create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
-  language plpgsql volatile
-  as $$
-begin
-  update asyncq._jobs as job
-    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null,
-      run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
-      locked_by = null, locked_at = null, lock_token = null
-    where job.id = any(ids);
-  if found then
-    perform asyncq._wake_workers();
-  end if;
-end
-$$;
-
 -- Cancel running jobs, whose rows the caller has locked. Their keys are free at once, and their workers are notified at
 -- commit. They end as cancelled, whatever their result. A worker also finds the mark at its next beat.
 create or replace function asyncq._cancel_running(ids bigint[]) returns void
