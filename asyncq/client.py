@@ -94,7 +94,6 @@ class Client:
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._pool: ClientPool | None = None
         self._used: _Use | None = None
-        self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
         self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
@@ -137,35 +136,33 @@ class Client:
 
     async def _open_once(self, use: _Use) -> None:
         async with use.opening:
-            if self._pool is None or not self._is_home():
+            if self._pool is None:
                 await self._open()
 
     def _use(self) -> _Use:
         """The state of the client in this process and event loop; the state of another process has no effect."""
-        self._is_home()
         here = (os.getpid(), asyncio.get_running_loop())
         if self._used is None or self._used.where != here:
-            self._used = _Use(here)
+            if self._used is not None and self._pool is not None and self._used.where[0] == here[0]:
+                raise ConfigurationError("the client was opened in another event loop: open one in each loop")
+            self._used, self._pool = _Use(here), None
         return self._used
 
     async def _open(self) -> None:
-        await self._connect()
+        pool = self._database.pool("client", self._pool_size, reset=tidy, init=set_up)
+        with connecting(self._database.dsn):
+            await pool
+        self._pool = ClientPool(pool)
         try:
             async with self._patiently() as connection:
                 self._way_in = await way_in(connection, self._database.schema)
                 # A role that only adds cannot read the version, and need not: what it calls stays as it is.
                 if self._way_in == "directly":
                     await check_version(connection, self._database.schema)
-                    await check_policies(connection, self._database.schema)
+                    await check_policies(self._database, connection)
         except BaseException:
             await self._close()
             raise
-
-    async def _connect(self) -> None:
-        pool = self._database.pool("client", self._pool_size, reset=tidy, init=set_up)
-        with connecting(self._database.dsn):
-            await pool
-        self._pool, self._home = ClientPool(pool), (os.getpid(), asyncio.get_running_loop())
 
     async def close(self) -> None:
         """Close the pool, also for blocks that are open; calls that are running may finish for a few seconds.
@@ -181,9 +178,8 @@ class Client:
         await self._close()
 
     async def _close(self) -> None:
-        is_home = self._is_home()
         pool, self._pool = self._pool, None
-        if pool is None or not is_home:
+        if pool is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(5.0):
@@ -320,22 +316,12 @@ class Client:
         return await add_jobs(self._database, connection, specs, self._way_in, self._window, hints=hints)
 
     def _connection(self) -> Loan:
-        if self._pool is None:
+        if self._pool is None or self._used is None:
             raise ConfigurationError("the client is not open: use `async with Client(...)`, or call open()")
-        if not self._is_home():
+        if self._used.where[0] != os.getpid():
             raise ConfigurationError("the client was opened before a fork: open one in each process")
+        self._use()
         return Loan(self._pool, self._database.dsn)
-
-    def _is_home(self) -> bool:
-        """Whether the pool, if there is one, belongs to this process; raises if it belongs to another event loop."""
-        if self._pool is None or self._home is None:
-            return True
-        pid, loop = self._home
-        if pid != os.getpid():
-            return False
-        if loop is not asyncio.get_running_loop():
-            raise ConfigurationError("the client was opened in another event loop: open one in each loop")
-        return True
 
     @asynccontextmanager
     async def _patiently(self) -> AsyncGenerator[Connection]:

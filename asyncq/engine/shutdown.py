@@ -13,26 +13,29 @@ T = TypeVar("T")
 
 
 class StopRequest:
-    """Whether a worker has to stop, and whether at once; the stopped worker raises `error`, if there is one."""
+    """Whether a worker has to stop; the stopped worker raises `error`, if there is one.
+
+    `asked` is set by the first request, `forced` by another one, which ends the grace period early.
+    """
 
     def __init__(self) -> None:
         self.reason = ""
         self.error: Exception | None = None
-        self._asked = anyio.Event()
-        self._forced = anyio.Event()
+        self.asked = anyio.Event()
+        self.forced = anyio.Event()
         self._beginning: anyio.CancelScope | None = None
 
     @property
     def is_asked(self) -> bool:
-        return self._asked.is_set()
+        return self.asked.is_set()
 
     def ask(self, reason: str) -> None:
         """Ask to stop; a second time ends the grace period."""
-        if self._asked.is_set():
-            self._forced.set()
+        if self.is_asked:
+            self.forced.set()
             return
         self.reason = reason
-        self._asked.set()
+        self.asked.set()
         if self._beginning is not None:
             self._beginning.cancel()
 
@@ -49,10 +52,3 @@ class StopRequest:
                 self._beginning.cancel()
             return await beginning
         return None
-
-    async def asked(self) -> None:
-        await self._asked.wait()
-
-    async def forced(self) -> None:
-        """Wait until the grace period is ended early."""
-        await self._forced.wait()

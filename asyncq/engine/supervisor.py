@@ -133,7 +133,7 @@ class Supervisor:
             raise UnsupportedServer(f"the server cannot run transactional tasks: {', '.join(names)}; {NO_FATE}")
         if LEASE_ONLY in found.limits:
             self._observers.emit(LeaseOnly(reason=LEASE_ONLY))
-        await check_policies(connection, database.schema)
+        await check_policies(database, connection)
         if not self._allow_test_clock:
             await store.check_clock(self.parts.reading, database.schema)
 
@@ -233,9 +233,9 @@ class Supervisor:
 
     async def _wait(self, stop: StopRequest) -> None:
         if not self._once:
-            await stop.asked()
+            await stop.asked.wait()
             return
-        await _any_of(self._calm, stop.asked)
+        await _any_of(self._calm, stop.asked.wait)
 
     async def _calm(self) -> None:
         while not self.parts.is_calm:
@@ -271,7 +271,7 @@ class Supervisor:
     async def _let_finish(self, stop: StopRequest) -> None:
         """Wait for running handlers until the grace period ends, then cancel them."""
         with anyio.move_on_after(self._options.grace_s):
-            await _any_of(self.parts.loops.ended.wait, stop.forced)
+            await _any_of(self.parts.loops.ended.wait, stop.forced.wait)
         if self.parts.loops.ended.is_set():
             return
         if runs := self.parts.executor.cancel_all():

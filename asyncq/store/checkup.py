@@ -41,13 +41,12 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
     dead = await database.fetch(connection, "dead_rows")
     unknown = await database.fetch(connection, "unknown_tasks", array_text(found["known_tasks"]))
     clock = await database.fetch(connection, "clock_functions")
-    secured = await secured_tables(connection, database.schema)
     return Checkup(
         schema=database.schema,
         up_since=found["up_since"],
         in_recovery=found["in_recovery"],
         clock_moved={row["source"] for row in clock} != REAL_CLOCK,
-        secured=tuple(secured),
+        secured=tuple(await secured_tables(database, connection)),
         live=found["live"],
         gone=found["gone"],
         notifications=found["notifications"] or 0.0,

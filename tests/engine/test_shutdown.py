@@ -148,8 +148,8 @@ async def test_asking_twice_ends_the_grace_period() -> None:
     stop = StopRequest()
     stop.ask("first")
     stop.ask("second")
-    await stop.asked()
-    await stop.forced()
+    await stop.asked.wait()
+    await stop.forced.wait()
 
     assert "first" == stop.reason
 
