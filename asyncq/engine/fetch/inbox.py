@@ -7,6 +7,8 @@ slot is free. A claim that must not start is given back.
 import asyncio
 from collections.abc import Callable, Collection
 
+import anyio
+
 from asyncq.domain.job import Claim
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
@@ -99,8 +101,5 @@ class Inbox:
         self.changed.clear()
         if len(self.buffer):
             longest_s = min(longest_s, STALE_S)
-        try:
-            async with asyncio.timeout(longest_s):
-                await self.changed.wait()
-        except TimeoutError:
-            return
+        with anyio.move_on_after(longest_s):
+            await self.changed.wait()

@@ -3,7 +3,6 @@
 So is every (re)connect, of all: nothing was heard before.
 """
 
-import asyncio
 from collections.abc import Callable
 
 import anyio
@@ -83,10 +82,6 @@ async def _until_lost(connection: Listening, identity: Identity) -> None:
     """Watch the connection: the driver reports a closed one, a probe finds a half-open one."""
     while True:
         await connection.probe(identity.worker_id, PROBE_DEADLINE_S)
-        try:
-            async with asyncio.timeout(PROBE_S):
-                await connection.broken.wait()
-        except TimeoutError:
-            continue
-        else:
+        with anyio.move_on_after(PROBE_S):
+            await connection.broken.wait()
             raise StoreUnavailable("the LISTEN connection was closed")

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
+import anyio
 import msgspec
 
 from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUnavailable
@@ -171,11 +172,8 @@ class HeartbeatThread:
                 self._stirred.clear()
                 await self._register_asked()
                 await self._work()
-                try:
-                    async with asyncio.timeout(max(self._next_at() - now_s(), 0.0)):
-                        await self._stirred.wait()
-                except TimeoutError:
-                    continue
+                with anyio.move_on_after(max(self._next_at() - now_s(), 0.0)):
+                    await self._stirred.wait()
         except Exception as error:  # noqa: BLE001 - a worker without a heartbeat must not continue
             said = f"its heartbeat failed: {type(error).__name__}: {error}"
             self._call_home(self._callbacks.gave_up, self._worker_id, said)
@@ -280,7 +278,7 @@ class HeartbeatThread:
             await self._lines.refused(self._worker_id)
         else:
             self._lines.give_up()
-        is_urgent = self._lease_state.state == "doubted" or self._lines.has_silent
+        is_urgent = self._lease_state.state == "doubted" or bool(self._lines.silent)
         self._beat_at = now_s() + (SOON_S if is_urgent else min(self._pause_s, LATER_S))
         self._call_home(self._callbacks.fallback)
         failures = self._outage.failed()

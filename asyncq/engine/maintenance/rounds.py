@@ -60,11 +60,8 @@ class Rounds:
                 self._outage.over()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
-            try:
-                async with asyncio.timeout(every_s * random.uniform(0.8, 1.2)):
-                    await self._wanted.wait()
-            except TimeoutError:
-                continue
+            with anyio.move_on_after(every_s * random.uniform(0.8, 1.2)):
+                await self._wanted.wait()
 
     def hurry(self) -> None:
         """Do the next round now, because a worker has died."""

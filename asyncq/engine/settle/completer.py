@@ -4,7 +4,6 @@ The cost of a batch depends little on its size. So when very many runs complete,
 are gathered for some milliseconds first. The end of a queue's job is written immediately, with all others.
 """
 
-import asyncio
 import random
 import time
 from collections import defaultdict
@@ -128,12 +127,10 @@ class Completer:
     async def _rest(self) -> None:
         """Wait for an end to write; an idle worker closes its connection."""
         retry_in_s = self._outbox.retry_in_s
-        try:
-            async with asyncio.timeout(IDLE_S if retry_in_s is None else retry_in_s):
-                await self._outbox.changed.wait()
-        except TimeoutError:
-            if self._outbox.retry_in_s is None:
-                await self._line.rest()
+        with anyio.move_on_after(IDLE_S if retry_in_s is None else retry_in_s) as scope:
+            await self._outbox.changed.wait()
+        if scope.cancelled_caught and self._outbox.retry_in_s is None:
+            await self._line.rest()
 
     async def _write_batch(self) -> None:
         self._outbox.take_batch()
