@@ -12,13 +12,12 @@ import asyncpg
 from asyncpg.types import ServerVersion
 
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
-from asyncq.store.dsn import read_dsn, warn_of_ignored, with_service
+from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
-from asyncq.store.services import read_service
 from asyncq.store.sessions import check_mode, check_own_session
 from asyncq.store.sizes import check_size
 from asyncq.store.statements import check_schema, query
@@ -44,6 +43,14 @@ HANG_UP_S = 1.0
 # The time limit of a statement in the server, longer than a worker waits for any answer: it ends statements of dead
 # workers.
 STATEMENT_S = 2 * LONGEST_ANSWER_S
+SETTINGS = {
+    # A database or a role may have another default; asyncq's statements are written for this level.
+    "default_transaction_isolation": "read committed",
+    # For a fetch from large tables the planner would choose jit, which takes a hundred times as long.
+    "jit": "off",
+    # A plan is kept: one made for empty tables has to be right for full ones.
+    "enable_seqscan": "off",
+}
 
 
 class Database:
@@ -63,12 +70,10 @@ class Database:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
         read = read_dsn(dsn)
-        service = read_service(read.uri)
-        read = with_service(read, service)
         warn_of_ignored(read, stacklevel=3)
         self.dsn, self._statement_cache_size = read.uri, read.statement_cache_size
         self.connect_timeout_s = read.connect_timeout_s or CONNECT_TIMEOUT_S
-        self._hosts = Hosts(self.dsn, service, self.connect_timeout_s, read.connect_timeout_s)
+        self._hosts = Hosts(self.dsn, read.service, self.connect_timeout_s, read.connect_timeout_s)
         self.is_pooled = self._statement_cache_size == 0
         self._has_own_sessions = False
         self.has_session_locks = not self.is_pooled
@@ -87,16 +92,8 @@ class Database:
 
         If cancelled, no connection stays open.
         """
-        settings = {
-            # A database or a role may have another default; asyncq's statements are written for this level.
-            "default_transaction_isolation": "read committed",
-            # For a fetch from large tables the planner would choose jit, which takes a hundred times as long.
-            "jit": "off",
-            # With the usual path, a role that may create functions in its schemas could shadow built-in ones.
-            "search_path": "pg_catalog, pg_temp",
-            # A plan is kept: one made for empty tables has to be right for full ones.
-            "enable_seqscan": "off",
-        }
+        # With the usual path, a role that may create functions in its schemas could shadow built-in ones.
+        settings = SETTINGS | {"search_path": "pg_catalog, pg_temp"}
         if generic_plans:
             # These statements read a few rows in the order of an index; a bitmap scan reads all matches, unordered. A
             # plan made on a small table may pick another index and sort, and is kept when the table is large.
@@ -370,9 +367,7 @@ async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> N
 async def set_up(connection: asyncpg.Connection) -> None:
     """Set what `connect` sets for full tables, after the login, in which a pooler by session would refuse it."""
     async with asyncio.timeout(CONNECT_TIMEOUT_S):
-        await connection.execute(
-            "set default_transaction_isolation = 'read committed'; set enable_seqscan = off; set jit = off"
-        )
+        await connection.execute(assignments("set", SETTINGS))
 
 
 async def hang_up(connection: asyncpg.Connection) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import is_storable
+from asyncq.store.services import read_service
 
 _SCHEME = re.compile(r"postgres(?:ql)?(?:\+[a-z0-9_]+)?(?=:)", re.IGNORECASE)
 _KEYWORDS = re.compile(r"\s*[A-Za-z_]+\s*=")
@@ -89,16 +90,21 @@ class Dsn(msgspec.Struct, frozen=True):
         statement_cache_size: 0 if the DSN leads to a pooler by transaction; None if the DSN does not set it.
         connect_timeout_s: How long an attempt to connect may take; None if the DSN does not set it.
         ignored: The names of the parameters that have no effect.
+        service: The service that the DSN names, as its file has it.
     """
 
     uri: str
     statement_cache_size: int | None = None
     connect_timeout_s: float | None = None
     ignored: tuple[str, ...] = ()
+    service: Mapping[str, str] = {}
 
 
 def read_dsn(dsn: str) -> Dsn:
-    """Read a URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`; ConfigurationError if it is bad."""
+    """Read a URI of libpq, asyncpg or SQLAlchemy, or libpq's `host=... dbname=...`; ConfigurationError if it is bad.
+
+    The parameters of its service that asyncpg ignores are added; parameters of the DSN take precedence.
+    """
     if not is_storable(unquote(dsn, errors="surrogateescape")):
         raise ConfigurationError("the DSN cannot be used: it holds U+0000, or a character that UTF-8 cannot encode")
     if scheme := _SCHEME.match(dsn):
@@ -109,27 +115,14 @@ def read_dsn(dsn: str) -> Dsn:
         before, words = "postgresql://", [(name, "=", quote(value, safe="")) for name, value in _keywords(dsn)]
     else:
         return Dsn(dsn)  # The driver refuses it with its own message.
-    return _Reading(before, words).done()
-
-
-def with_service(dsn: Dsn, service: Mapping[str, str]) -> Dsn:
-    """Add to a DSN the parameters of its service that asyncpg ignores; parameters of the DSN take precedence."""
-    before, _, asked = dsn.uri.partition("?")
-    words = [word.partition("=") for word in asked.split("&")] if asked else []
+    service = read_service("postgresql://?" + "&".join(map("".join, words)))
     given = {name for name, _, _ in words}
     for name, value in service.items():
         if name == "hostaddr" and "host" in service:
             raise ConfigurationError(_refusal(name))
         if value and name not in given | _OF_ASYNCPG:
             words.append((name, "=", quote(value, safe="")))
-    read = _Reading(before, words).done()
-    size, timeout_s = dsn.statement_cache_size, dsn.connect_timeout_s
-    return Dsn(
-        read.uri,
-        read.statement_cache_size if size is None else size,
-        read.connect_timeout_s if timeout_s is None else timeout_s,
-        (*dsn.ignored, *read.ignored),
-    )
+    return _Reading(before, words).done(service)
 
 
 def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:
@@ -150,7 +143,7 @@ class _Reading:
         self._statement_cache_size: int | None = None
         self._connect_timeout_s: float | None = None
 
-    def done(self) -> Dsn:
+    def done(self, service: Mapping[str, str]) -> Dsn:
         place = self._before.partition("://")[2].partition("/")[0]
         has_host = bool(place.rpartition("@")[2]) or any(name == "host" for name, _, _ in self._words)
         for name, mark, raw in self._words:
@@ -164,6 +157,7 @@ class _Reading:
             self._statement_cache_size,
             self._connect_timeout_s,
             tuple(dict.fromkeys(self._ignored)),
+            service,
         )
 
     def _takes(self, name: str, value: str) -> bool:

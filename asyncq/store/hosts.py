@@ -76,7 +76,8 @@ class Hosts:
             except _UNUSABLE as error:
                 failed.append((f"{host.name}:{host.port}", error))
             else:
-                self._answered(host, is_wanted=wanted != "any" or not _is_standby(connection))
+                is_standby = getattr(connection.get_settings(), "in_hot_standby", "off") == "on"
+                self._answered(host, is_wanted=wanted != "any" or not is_standby)
                 return connection
         raise AllHostsFailed(failed)
 
@@ -87,10 +88,6 @@ class Hosts:
             return
         self._order.remove(host)
         self._order.insert(0, host)
-
-
-def _is_standby(connection: asyncpg.Connection) -> bool:
-    return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"
 
 
 def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
