@@ -51,20 +51,8 @@ EXAMPLES = """\
 
 NEVER = "never"
 
-# Options that a Worker object has in the code.
-_OPTIONS = (
-    "dsn",
-    "concurrency",
-    "poll",
-    "lease",
-    "grace",
-    "discarded_retention",
-    "no_listen",
-    "listen_dsn",
-    "forbid",
-    "crontab",
-    "migrate",
-)
+# The options that a Worker object does not have in the code.
+_OF_ANY_WORKER = ("command", "log_format", "log_level", "once", "run", "schema", "tasks")
 
 
 def add_parser(commands: Commands) -> None:
@@ -116,7 +104,8 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
         found = load(what)
     logs.restore(options.log_level, options.log_format)
     if isinstance(found, Worker):
-        if extra := given(options, _OPTIONS) + (["--schema"] if options.schema != "asyncq" else []):
+        names = [name for name in vars(options) if name not in _OF_ANY_WORKER]
+        if extra := given(options, names) + (["--schema"] if options.schema != "asyncq" else []):
             raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options are set in the code")
         worker = found
     else:

@@ -17,17 +17,15 @@ def make_spec(
     what: Any, payload: Any, options: Mapping[str, Any], *, registry: Registry | None, strict: bool, max_payload: int
 ) -> JobSpec:
     """Make and check the spec of one add; with `strict`, names that the registry lacks raise UnknownTask."""
-    if not isinstance(what, Task):
-        return _spec(what, payload, registry, strict, max_payload).with_options(**options)
-    if options and (unknown := options.keys() - OPTIONS):
+    if isinstance(what, Task) and options and (unknown := options.keys() - OPTIONS):
         name = min(unknown)
         raise TypeError(
             f"add_job has no option {name!r}{hint(name, OPTIONS, JOB_OPTIONS)}; if it is a parameter of task "
             f"{what.name!r}, it belongs in the spec: add_job({what.name}.job({name}=...))"
         )
-    spec = _spec_of(what, payload, registry, strict, max_payload)
+    spec = _spec(what, payload, registry, strict, max_payload)
     # The options of a task were checked when it was made.
-    return spec.with_options(**options) if options else spec
+    return spec if isinstance(what, Task) and not options else spec.with_options(**options)
 
 
 def make_specs(given: Iterable[Any], *, registry: Registry | None, strict: bool, max_payload: int) -> list[JobSpec]:

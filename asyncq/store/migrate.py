@@ -36,13 +36,6 @@ ALONE_TIMEOUT_S = 60.0
 Say = Callable[[str], None]
 
 
-class Needs(msgspec.Struct, frozen=True):
-    """The first migration and release that can run on a schema."""
-
-    id: int
-    release: str
-
-
 class Migration(msgspec.Struct, frozen=True):
     """One file of sql/migrations."""
 
@@ -55,10 +48,10 @@ class Migration(msgspec.Struct, frozen=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
-    def needs(self) -> Needs | None:
-        """The release that its schema needs; None if older releases can go on."""
+    def needs(self) -> tuple[int, str] | None:
+        """The first migration and release that can run on its schema; None if older releases can go on."""
         found = _BREAKING.search("\n".join(self.text.splitlines()[:2]))
-        return Needs(int(found[1]), found[2]) if found else None
+        return (int(found[1]), found[2]) if found else None
 
     @property
     def is_alone(self) -> bool:
@@ -141,7 +134,7 @@ async def status(database: Database) -> Report:
 
 def _breaking(names: Collection[str]) -> dict[str, str]:
     """Return the migrations among these that stop older releases."""
-    return {each.name: each.needs.release for each in migrations() if each.name in names and each.needs is not None}
+    return {each.name: each.needs[1] for each in migrations() if each.name in names and each.needs is not None}
 
 
 async def _with_patience(connection: asyncpg.Connection, schema: str, say: Say) -> Report:
@@ -293,7 +286,7 @@ async def _applied_if_any(connection: asyncpg.Connection, schema: str) -> set[in
 async def _record(connection: asyncpg.Connection, schema: str, migration: Migration) -> None:
     needs = migration.needs
     insert = "insert into asyncq._migrations (id, name, checksum, needs, release) values ($1, $2, $3, $4, $5)"
-    values = (migration.id, migration.name, migration.checksum, needs and needs.id, needs and needs.release)
+    values = (migration.id, migration.name, migration.checksum, *(needs or (None, None)))
     await connection.execute(render(insert, schema), *values)
     if needs is not None:
         # A beat checks the release. This notification makes workers send the next one now.

@@ -1,4 +1,4 @@
-"""Removes expired rows, a part at a time; it skips locked rows."""
+"""Removes expired rows, a part at a time; it skips locked rows. If cancelled, the next call removes the rest."""
 
 from asyncq.store.database import ReconnectingConnection
 
@@ -8,8 +8,7 @@ FIRST_KEY_LOCK = -(2**63)
 async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> dict[str, int]:
     """Remove old discarded jobs, and ended jobs and requests after their retention, at most `most` of each kind.
 
-    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs. If cancelled,
-    the rows may have been removed; the next call removes the rest.
+    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs.
     """
     return dict((await line.fetch("prune", discarded_retention_s, most))[0])
 
@@ -17,8 +16,7 @@ async def prune(line: ReconnectingConnection, discarded_retention_s: float | Non
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
     """Remove key locks that were not used for a day, among the next `most` after a key (at first `FIRST_KEY_LOCK`).
 
-    Returns the number of removed key locks, and the last checked key; None at the end. If cancelled, the rows may have
-    been removed; the next call removes the rest.
+    Returns the number of removed key locks, and the last checked key; None at the end.
     """
     (row,) = await line.fetch("prune_key_locks", after, most)
     return row["key_locks"], row["last_key"]

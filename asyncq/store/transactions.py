@@ -1,4 +1,7 @@
-"""Transactions that also settle a job: they lock its claim, complete it, and read the status of a COMMIT."""
+"""Transactions that also settle a job: they lock its claim, complete it, and read the status of a COMMIT.
+
+If a completion is cancelled, whether the job is completed depends on the transaction.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -43,8 +46,6 @@ async def complete_claim(
 
     After `"cancelled here"` this transaction had cancelled the job. After `"cancelled"` and `"lost"` nothing was
     written, and the transaction has to be rolled back. TransactionUnusable if it is aborted, or has ended.
-
-    If cancelled, whether the job is completed depends on the transaction.
     """
     with calling(database.schema):
         if not connection.is_in_transaction():
@@ -134,8 +135,6 @@ async def complete_in(
 
     ClaimLost if the claim has ended, or its job was cancelled. TransactionUnusable if there is no transaction, it
     refuses writes, or its snapshot is older than the job's row.
-
-    If cancelled, whether the job is completed depends on the transaction.
     """
     with calling(database.schema):
         if not connection.is_in_transaction():

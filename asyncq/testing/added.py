@@ -65,8 +65,7 @@ async def assert_added(
     """
     __tracebackhide__ = True
     wanted = _Wanted(task, payload, expected)
-    async with _connection(where, schema) as (database, connection):
-        waiting, others = await _jobs(database, connection, wanted.name)
+    waiting, others = await _jobs(where, schema, wanted.name)
     if found := [job for job in waiting if not wanted.differences(job)]:
         return found
     lines = [f"{_line(job)}: differs in {', '.join(wanted.differences(job))}" for job in waiting[:MOST_SHOWN]]
@@ -90,8 +89,7 @@ async def assert_not_added(
     """
     __tracebackhide__ = True
     wanted = _Wanted(task, payload, expected)
-    async with _connection(where, schema) as (database, connection):
-        waiting, _ = await _jobs(database, connection, wanted.name)
+    waiting, _ = await _jobs(where, schema, wanted.name)
     if found := [job for job in waiting if not wanted.differences(job)]:
         lines = [_line(job) for job in found[:MOST_SHOWN]]
         raise AssertionError(
@@ -274,11 +272,12 @@ async def _connection(where: Place, schema: str | None) -> AsyncGenerator[tuple[
         raise TypeError(f"look in a Client or an asyncpg connection, got {where!r}")
 
 
-async def _jobs(database: Database, connection: asyncpg.Connection, task: str) -> tuple[list[Job], list[str]]:
+async def _jobs(where: Place, schema: str | None, task: str) -> tuple[list[Job], list[str]]:
     """The waiting jobs of a task in the order of running, and a line about all other jobs."""
-    with calling(database.schema):
-        rows = await connection.fetch(render(_JOBS, database.schema), task)
-    waiting = [await get_job(database, connection, row["id"]) for row in rows if row["id"] is not None]
+    async with _connection(where, schema) as (database, connection):
+        with calling(database.schema):
+            rows = await connection.fetch(render(_JOBS, database.schema), task)
+        waiting = [await get_job(database, connection, row["id"]) for row in rows if row["id"] is not None]
     in_order = sorted((job for job in waiting if job is not None), key=lambda job: (job.priority, job.run_at, job.id))
     others = [f"{row['task']} ({row['number']} {row['what']})" for row in rows if row["id"] is None]
     return in_order, [f"not counted: {', '.join(others)}"] if others else []

@@ -12,7 +12,7 @@ import pytest
 from asyncq.domain.errors import AccessDenied, ConfigurationError, SchemaMissing, SchemaTooNew, StoreError
 from asyncq.store import migrate as module
 from asyncq.store.database import Database
-from asyncq.store.migrate import Migration, Needs, check_version, migrate, migrations, status
+from asyncq.store.migrate import Migration, check_version, migrate, migrations, status
 from tests.support.pooler import pooled
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
@@ -442,11 +442,11 @@ def test_a_breaking_migration_declares_its_requirement() -> None:
         f"-- Names.\nselect 1;\n{line}",
         "-- breaking",
     )
-    needs = Needs(3, "0.3.0")
+    needs = (3, "0.3.0")
 
     assert [needs, needs, None, None] == [migration(text).needs for text in texts]
     assert [] == [item.name for item in migrations() if "-- breaking" in item.text and item.needs is None]
-    assert [] == [item.name for item in migrations() if item.needs is not None and item.needs.id > item.id]
+    assert [] == [item.name for item in migrations() if item.needs is not None and item.needs[0] > item.id]
 
 
 async def test_our_own_table_is_known_where_the_server_quotes_all_names(new: Database, bare: Session) -> None:

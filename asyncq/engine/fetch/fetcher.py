@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
-from asyncq.domain.options import WorkerOptions
+from asyncq.domain.options import ForbiddenFlags, WorkerOptions, are_flags
 from asyncq.domain.outcome import error_text
+from asyncq.engine.base import user_code
 from asyncq.engine.base.backoff import backoff_s
-from asyncq.engine.base.flags import current_flags
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import HALF_GRACE_S, now_s
 from asyncq.engine.base.loop_time import loop_time
@@ -224,3 +225,16 @@ class Fetcher:
         self._on_call.no_room()
         self._schedule.wake()
         await anyio.sleep(wait_s)
+
+
+async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:
+    """The flags that are forbidden now, or None. If cancelled, the user's function is too, and is not awaited."""
+    if not callable(forbidden):
+        return list(forbidden) if forbidden else None
+    flags: Any = await user_code.call(forbidden)
+    if isinstance(flags, user_code.Raised):
+        raise AsyncqError(f"forbidden_flags failed, so nothing is fetched: {flags.error!r}") from flags.error
+    if flags is not None and not are_flags(flags):
+        said = "forbidden_flags must return a list of str that PostgreSQL can store, so nothing is fetched"
+        raise AsyncqError(f"{said}: it returned {flags!r}")
+    return [*flags] if flags else None

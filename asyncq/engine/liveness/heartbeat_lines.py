@@ -23,13 +23,8 @@ class HeartbeatLines:
         self._database = database
         self._lease_state = lease_state
         self._hurry = hurry
-        self._silent: list[HeartbeatConnection] = []
+        self.silent: list[HeartbeatConnection] = []
         self.line = self.another()
-
-    @property
-    def has_silent(self) -> bool:
-        """Whether a connection that does not answer is kept."""
-        return bool(self._silent)
 
     def another(self) -> HeartbeatConnection:
         return HeartbeatConnection(self._database, self._ended)
@@ -41,7 +36,7 @@ class HeartbeatLines:
     def give_up(self) -> None:
         """The connection in use does not answer: use a new one."""
         if self.line.held_id:
-            self._silent.append(self.line)
+            self.silent.append(self.line)
         else:
             self.line.drop()
             self._lease_state.lock_is_free()
@@ -72,7 +67,7 @@ class HeartbeatLines:
 
     def drop_silent(self) -> bool:
         """The row says that no lock counts: end the connections that do not answer; returns whether there were any."""
-        silent, self._silent = self._silent, []
+        silent, self.silent = self.silent, []
         for line in silent:
             line.drop()
         return bool(silent)
@@ -82,8 +77,8 @@ class HeartbeatLines:
         if line is self.line:
             self._lease_state.lock_is_free()
             self._hurry()
-        elif line in self._silent:
-            self._silent.remove(line)
+        elif line in self.silent:
+            self.silent.remove(line)
             self._lease_state.lock_is_free()
 
     async def close(self) -> None:

@@ -35,11 +35,6 @@ class Note(msgspec.Struct, frozen=True):
     error: str
 
 
-class _Block(msgspec.Struct, frozen=True):
-    run: Run | None
-    stack: str
-
-
 class _Question:
     """Asked in the thread, answered in the loop."""
 
@@ -47,7 +42,7 @@ class _Question:
         self.asked_at = asked_at
         self.lock = threading.Lock()
         self.is_answered = False
-        self.block: _Block | None = None
+        self.block: tuple[Run | None, str] | None = None
 
 
 class LoopWatchdog:
@@ -117,14 +112,14 @@ class LoopWatchdog:
         """Called in the loop, as soon as it can."""
         with question.lock:
             question.is_answered = True
-        if (block := question.block) is not None:
-            run = block.run
+        if question.block is not None:
+            run, stack = question.block
             event = LoopBlocked(
                 worker_id=self._identity.worker_id,
                 blocked_s=time.monotonic() - question.asked_at,
                 job_id=None if run is None else run.claim.id,
                 task=None if run is None else run.task.name,
-                stack=block.stack,
+                stack=stack,
             )
             self._emit(event)
 
@@ -139,7 +134,7 @@ class LoopWatchdog:
             others = [other for other in list(_all) if other is not self and other._home is self._home]
             if run is None and any(other.run_of(task) is not None for other in others):
                 return  # A handler of another worker in this loop, which reports it itself.
-            question.block = _Block(run, stack)
+            question.block = run, stack
         silent_s = now - question.asked_at
         if run is not None:
             said = f"LoopBlocked: the event loop has not answered for {silent_s:.1f} s\n\n{stack}"

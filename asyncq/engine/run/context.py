@@ -248,8 +248,3 @@ class JobContext(Context):
             return await add_jobs(database, connection, specs)
         async with self.connection() as own:
             return await add_jobs(database, own, specs)
-
-
-def settling_of(context: JobContext | None) -> Settling | None:
-    """The settling of a context's handler; None until the handler takes part in it."""
-    return None if context is None else context._settling  # pyright: ignore[reportPrivateUsage]

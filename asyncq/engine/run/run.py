@@ -9,7 +9,7 @@ import msgspec
 from asyncq.domain.events import JobEvent
 from asyncq.domain.job import Claim
 from asyncq.domain.task import Task
-from asyncq.engine.run.context import JobContext, settling_of
+from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.transactions import Settling
 
 JobEventT = TypeVar("JobEventT", bound=JobEvent)
@@ -52,7 +52,7 @@ class Run(msgspec.Struct, eq=False):
     @property
     def settling(self) -> Settling | None:
         """The settling of its handler; None until the handler takes part in it."""
-        return settling_of(self.context)
+        return None if self.context is None else self.context._settling  # pyright: ignore[reportPrivateUsage]
 
     def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
         return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)

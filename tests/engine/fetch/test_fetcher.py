@@ -21,10 +21,9 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Claim
 from asyncq.engine import supervisor
-from asyncq.engine.base.flags import current_flags
 from asyncq.engine.fetch import cursor, fetcher, inbox, schedule
 from asyncq.engine.fetch.cursor import Reach
-from asyncq.engine.fetch.fetcher import Fetcher
+from asyncq.engine.fetch.fetcher import Fetcher, current_flags
 from asyncq.engine.fetch.schedule import Left, Schedule, left_by, wanted_now
 from asyncq.store import database
 from asyncq.store.database import ReconnectingConnection
