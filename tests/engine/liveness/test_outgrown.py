@@ -164,7 +164,7 @@ def test_an_error_stops_a_worker_only_if_nothing_has_stopped_it_before() -> None
 
     assert (None, "stop() was called", "new") == (asked.error, asked.reason, failed.reason)
     assert isinstance(failed.error, SchemaTooNew)
-    assert not asked._forced.is_set()
+    assert not asked.forced.is_set()
 
 
 async def test_workers_are_notified_of_a_breaking_migration_and_of_no_other(
