@@ -21,6 +21,8 @@ from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
 from asyncq.domain.task import Task
 from asyncq.worker import Worker
 
+LIFESPAN = "worker_lifespan"
+
 _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -39,7 +41,7 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
         said = instead if os.path.exists(what) else "no such folder exists"
         raise TaskError(f"{what} is not a folder of tasks: {said}")
     module_name, _, name = what.partition(":")
-    if not all(part.isidentifier() for part in module_name.split(".")):
+    if not _is_module_name(module_name):
         raise TaskError(f"{what!r} is neither a folder nor module or module:name")
     module = _import(module_name, module_name, Path.cwd())
     if name:
@@ -47,6 +49,23 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
     if tasks := _tasks(module):
         return tasks
     raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
+
+
+def load_lifespan(named: str | None, tasks: str) -> Any:
+    """Load the lifespan that the command line names as `module:name`.
+
+    Without one it is `worker_lifespan` of the module with the tasks; None if that does not exist. TaskError as `load`.
+    """
+    if named is None:
+        return None if os.path.isdir(tasks) else getattr(sys.modules[tasks.partition(":")[0]], LIFESPAN, None)
+    module_name, _, name = named.partition(":")
+    if not name or not _is_module_name(module_name):
+        raise TaskError(f"lifespan {named!r} is not module:name")
+    return _attribute(named, _import(module_name, module_name, Path.cwd()), name)
+
+
+def _is_module_name(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
 
 
 def load_folder(folder: Path) -> list[Task[...]]:

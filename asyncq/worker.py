@@ -1,13 +1,15 @@
 """`Worker`: runs jobs. It only connects the parts, which are in `engine`."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from contextvars import copy_context
 from datetime import timedelta
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import anyio
 
+from asyncq.domain.around import check_lifespan, name_of
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
@@ -16,6 +18,7 @@ from asyncq.domain.task import Registry, Task
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers, listed
 from asyncq.engine.run.copies import no_copies
+from asyncq.engine.run.lifespan import Lifespan
 from asyncq.engine.shutdown import StopRequest
 from asyncq.engine.signals import signals
 from asyncq.engine.supervisor import Supervisor
@@ -53,6 +56,8 @@ class Worker:
             both; none by default. `run_once` ignores them.
         observers: Functions, or objects with `wants`, that receive events.
         migrate: Whether to upgrade the schema at the start; False by default.
+        lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
+            the last settlement; none by default.
 
     Raises:
         ConfigurationError: An option is not valid.
@@ -80,6 +85,7 @@ class Worker:
         crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
+        lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
         self._database = Database(dsn, schema)
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -101,6 +107,7 @@ class Worker:
         self._observers = Observers([LogObserver(), *others])
         self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
+        self._lifespan = check_lifespan(lifespan)
         if not self._registry and not self._items:
             raise TaskError("tasks is empty: this worker would run no job; write Worker(dsn, [task, ...])")
         self._stop: StopRequest | None = None
@@ -127,6 +134,7 @@ class Worker:
         A worker that still waits for the database or for a migration at that time ends at once.
 
         Raises:
+            LifespanFailed: The lifespan raised at the start, or ended while the worker ran.
             SchemaMissing: The schema is not installed, or older than this release: run `asyncq migrate`.
             SchemaTooNew: The schema needs a newer release. A running worker stops in order before it raises this.
             StoreUnavailable: The database cannot be reached at the start; a running worker reconnects for ever.
@@ -144,6 +152,7 @@ class Worker:
         Jobs that wait for a later time or for a retry are not run.
 
         Raises:
+            LifespanFailed: As `run`.
             StoreError: The database cannot be used.
 
         If cancelled, it stops in order, as `run` does.
@@ -158,6 +167,7 @@ class Worker:
             The worker, as soon as it fetches jobs.
 
         Raises:
+            LifespanFailed: As `run`.
             StoreError: The database cannot be used at the start.
 
         At the end of the block it stops in order, within the grace period and a few seconds. If a part of the worker
@@ -215,19 +225,35 @@ class Worker:
                 if self._migrate:
                     await self._stop.unless_asked(migrate_database(self._database))
                 if not self._stop.is_asked:
-                    self._running = Supervisor(
-                        self._database,
-                        self._registry,
-                        self._options,
-                        self._observers,
-                        listen_database=self._listen_database,
-                        items=self._items,
-                        once=once,
-                        allow_test_clock=self._allow_test_clock,
-                    )
-                    await self._running.run(self._stop, started=started)
+                    await self._work(self._stop, once=once, started=started)
             if self._stop.error is not None:
                 raise self._stop.error
         finally:
             self._ended.set()
             self._stop = self._running = None
+
+    async def _work(self, stop: StopRequest, *, once: bool, started: anyio.Event | None) -> None:
+        """Run inside of the lifespan, if there is one."""
+        if self._lifespan is None:
+            await self._supervise(stop, once=once, started=started)
+            return
+        lifespan = Lifespan(partial(self._lifespan, self), name_of(self._lifespan), self._observers, fail=stop.fail)
+        try:
+            await stop.unless_asked(lifespan.open())
+            if not stop.is_asked:
+                await self._supervise(stop, once=once, started=started)
+        finally:
+            await lifespan.close()
+
+    async def _supervise(self, stop: StopRequest, *, once: bool, started: anyio.Event | None) -> None:
+        self._running = Supervisor(
+            self._database,
+            self._registry,
+            self._options,
+            self._observers,
+            listen_database=self._listen_database,
+            items=self._items,
+            once=once,
+            allow_test_clock=self._allow_test_clock,
+        )
+        await self._running.run(stop, started=started)

@@ -35,6 +35,10 @@ the current folder first.
 folder of tasks is used, if it exists. Each slot is added once, by the first
 worker. A worker with --once adds none.
 
+--lifespan MODULE:NAME: an async context manager function that takes the worker.
+It is entered before the first fetch, and left after the last job. Without the
+option a module of --tasks may have one with the name worker_lifespan.
+
 After a signal, running jobs may finish within the grace period. Then they are
 cancelled and due again, and no attempt is counted. A second signal ends the
 grace period. If uvloop is installed, the worker uses it."""
@@ -73,6 +77,8 @@ def add_parser(commands: Commands) -> None:
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
     add("--migrate", action="store_true", help="upgrade the schema first")
+    lifespan = "a context manager around the worker (default: worker_lifespan in the module of --tasks)"
+    add("--lifespan", metavar="MODULE:NAME", help=lifespan)
     add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
 
 
@@ -97,11 +103,12 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     if options.once and options.crontab is not None:
         raise Usage("--once with --crontab: only a worker that keeps running adds recurring jobs")
 
-    from asyncq.loading import load
+    from asyncq.loading import load, load_lifespan
 
     what = _what(options.tasks)
     with early.interrupt():  # Modules of the user may import slowly.
         found = load(what)
+        lifespan = load_lifespan(options.lifespan, what)
     logs.restore(options.log_level, options.log_format)
     if isinstance(found, Worker):
         names = [name for name in vars(options) if name not in _OF_ANY_WORKER]
@@ -123,6 +130,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             forbidden_flags=options.forbid,
             crontab=() if options.once else _items(options.crontab, what),
             migrate=options.migrate,
+            lifespan=lifespan,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
 

@@ -19,7 +19,8 @@
     │   └── SchemaError         the database and this release do not fit
     │       ├── SchemaMissing   run `asyncq migrate`
     │       └── SchemaTooNew    upgrade asyncq
-    └── PoolExhausted           every connection for handlers is taken
+    ├── PoolExhausted           every connection for handlers is taken
+    └── LifespanFailed          the program's own start or background work failed, and so the worker
 
 Handlers raise RetryAfter, Snooze and Discard to decide about their job; these are not errors of asyncq.
 """
@@ -246,6 +247,10 @@ class SchemaTooNew(SchemaError):
 
 class PoolExhausted(AsyncqError):
     """A handler waited too long for a connection: other handlers use all of them."""
+
+
+class LifespanFailed(AsyncqError):
+    """The lifespan of a worker failed at its start, or ended while the worker ran; its error is the cause."""
 
 
 class HandlerSignal(_Copied):

@@ -177,6 +177,13 @@ class TasksLeftBehind(Event, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class ResourceFailed(Event, frozen=True, kw_only=True):
+    """The lifespan or a resource failed after it was opened, or was not closed in time."""
+
+    name: str
+    error: str
+
+
 class UnknownTasks(Event, frozen=True, kw_only=True):
     """Jobs wait for tasks that this worker does not know; emitted once for each name."""
 

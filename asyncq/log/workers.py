@@ -1,7 +1,7 @@
 """The sentences about workers, their connections and their maintenance."""
 
 from asyncq.domain import events as on
-from asyncq.log.sentences import Table, debug, error, info, listed, warning
+from asyncq.log.sentences import Table, debug, error, first_line, info, listed, warning
 
 SENTENCES: Table = {
     on.WorkerStarted: info(
@@ -66,6 +66,7 @@ SENTENCES: Table = {
     on.TasksLeftBehind: warning(
         "handlers ended before their asyncio tasks, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
     ),
+    on.ResourceFailed: error("%(name)s failed after it was opened: %(error)s", error=first_line),
     on.UnknownTasks: warning(
         "jobs wait for tasks that this worker does not know, and does not run: %(names)s",
         names=lambda e: ", ".join(e.names),

@@ -359,3 +359,58 @@ async def test_a_worker_whose_log_is_json_ends_with_its_error_in_the_log(
         "Traceback" in line.get("exception", ""),
     )
     assert expected in line["message"]
+
+
+LIFESPAN = """
+from contextlib import asynccontextmanager
+from pathlib import Path
+from asyncq import task
+
+@asynccontextmanager
+async def worker_lifespan(worker):
+    Path("opened").write_text(type(worker).__name__)
+    yield
+    Path("closed").write_text("yes" if Path("done").exists() else "too early")
+
+@task
+async def hello() -> None:
+    Path("done").write_text(Path("opened").read_text())
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--tasks", "app"], ["--tasks", "app:hello"], ["--tasks", "tasks", "--lifespan", "app:worker_lifespan"]],
+    ids=["module", "name", "option"],
+)
+async def test_the_lifespan_of_a_module_runs_around_the_worker(
+    worker: StartWorker, client: Client, tmp_path: Path, words: list[str]
+) -> None:
+    """A service opens its engine or its tracing at one place, without a program of its own."""
+    write(tmp_path, {"app.py": LIFESPAN, "tasks/hello.py": "from app import hello as imported\n" + LIFESPAN})
+    await client.add_job("hello")
+
+    with worker("--once", *words) as process:
+        code = await process.end()
+
+    assert (0, "Worker", "yes") == (code, (tmp_path / "done").read_text(), (tmp_path / "closed").read_text())
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("app", "lifespan 'app' is not module:name"),
+        ("app:other", "app:other: module app has no 'other'"),
+        ("app:hello", "lifespan must be an async context manager function"),
+    ],
+)
+async def test_a_lifespan_that_cannot_be_used_is_named(
+    worker: StartWorker, tmp_path: Path, given: str, expected: str
+) -> None:
+    """The worker must not start without it."""
+    write(tmp_path, {"app.py": LIFESPAN})
+
+    with worker("--tasks", "app", "--lifespan", given) as process:
+        code = await process.end()
+
+    assert (2, True) == (code, expected in process.log.read_text())
