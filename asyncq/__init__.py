@@ -97,6 +97,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
+from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
@@ -184,6 +185,7 @@ __all__ = [
     "PoolExhausted",
     "Reason",
     "Repaired",
+    "Resource",
     "ResourceFailed",
     "ResultIgnored",
     "RetryAfter",
@@ -229,7 +231,9 @@ __all__ = [
     "observer",
     "parse_cron_items",
     "parse_crontab",
+    "resource",
     "task",
+    "use",
     "weekly",
     "yearly",
 ]

@@ -1,6 +1,6 @@
 """`Worker`: runs jobs. It only connects the parts, which are in `engine`."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from contextvars import copy_context
 from datetime import timedelta
@@ -14,9 +14,11 @@ from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
 from asyncq.domain.options import BLOCKED_AFTER_S, DISCARDED_RETENTION, ForbiddenFlags, switch, worker_options
+from asyncq.domain.resource import Resource, check_overrides, check_uses
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers, listed
+from asyncq.engine.run.around import Around
 from asyncq.engine.run.copies import no_copies
 from asyncq.engine.run.lifespan import Lifespan
 from asyncq.engine.shutdown import StopRequest
@@ -58,10 +60,12 @@ class Worker:
         migrate: Whether to upgrade the schema at the start; False by default.
         lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
             the last settlement; none by default.
+        overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
 
     Raises:
         ConfigurationError: An option is not valid.
-        TaskError: Two tasks share a name, or there is neither a task nor a recurring job.
+        TaskError: Two tasks share a name, or there is neither a task nor a recurring job. Or the resources of a task do
+            not fit together.
         InvalidCrontab: Recurring jobs are not valid, or two have the same identifier; with all problems.
     """
 
@@ -86,6 +90,7 @@ class Worker:
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
+        overrides: Mapping[Resource[Any], Any] | None = None,
     ) -> None:
         self._database = Database(dsn, schema)
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -108,6 +113,8 @@ class Worker:
         self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
         self._lifespan = check_lifespan(lifespan)
+        self._overrides = check_overrides(overrides)
+        self._check_resources()
         if not self._registry and not self._items:
             raise TaskError("tasks is empty: this worker would run no job; write Worker(dsn, [task, ...])")
         self._stop: StopRequest | None = None
@@ -127,6 +134,12 @@ class Worker:
         if listen_database.is_pooled:
             raise ConfigurationError("listen_dsn must lead directly to the server: leave statement_cache_size=0 out")
         return listen_database
+
+    def _check_resources(self) -> None:
+        for task in self._registry.values():
+            uses, is_async = task.signature.uses.values(), task.signature.is_async
+            has_lifespan = self._lifespan is not None
+            check_uses(task.name, uses, is_async=is_async, overrides=self._overrides, has_lifespan=has_lifespan)
 
     async def run(self) -> None:
         """Run jobs until SIGTERM, SIGINT or `stop()`; a second signal ends the grace period.
@@ -235,25 +248,31 @@ class Worker:
     async def _work(self, stop: StopRequest, *, once: bool, started: anyio.Event | None) -> None:
         """Run inside of the lifespan, if there is one."""
         if self._lifespan is None:
-            await self._supervise(stop, once=once, started=started)
+            await self._supervise(stop, None, once=once, started=started)
             return
         lifespan = Lifespan(partial(self._lifespan, self), name_of(self._lifespan), self._observers, fail=stop.fail)
         try:
-            await stop.unless_asked(lifespan.open())
+            value = await stop.unless_asked(lifespan.open())
             if not stop.is_asked:
-                await self._supervise(stop, once=once, started=started)
+                await self._supervise(stop, value, once=once, started=started)
         finally:
             await lifespan.close()
 
-    async def _supervise(self, stop: StopRequest, *, once: bool, started: anyio.Event | None) -> None:
+    async def _supervise(self, stop: StopRequest, lifespan: Any, *, once: bool, started: anyio.Event | None) -> None:
+        """Run with the value of the lifespan, and close the resources after it."""
+        around = Around(self._overrides, lifespan, self._observers)
         self._running = Supervisor(
             self._database,
             self._registry,
             self._options,
             self._observers,
+            around=around,
             listen_database=self._listen_database,
             items=self._items,
             once=once,
             allow_test_clock=self._allow_test_clock,
         )
-        await self._running.run(stop, started=started)
+        try:
+            await self._running.run(stop, started=started)
+        finally:
+            await around.close()

@@ -33,6 +33,11 @@ def parameters_of(handler: Callable[..., Any]) -> list[inspect.Parameter]:
     ]
 
 
+def unread_parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, whose annotations are not evaluated."""
+    return [*inspect.signature(function, **_FORMAT).parameters.values()]
+
+
 def returned_by(handler: Callable[..., Any]) -> Any:
     """The return type of a handler; `inspect.Signature.empty` without one. Raises UnreadableAnnotation."""
     return _Scope(handler).evaluate(inspect.signature(handler, **_FORMAT).return_annotation, "the return type")

@@ -3,6 +3,7 @@
     async def f(email: Email, ctx: JobContext)   one parameter that is no scalar: the payload itself
     async def f(day: str, dry_run: bool = False) parameters are the fields of the payload
     async def f(ctx: JobContext)                 the payload is ignored
+    async def f(day: str, pool: Pool = use(...)) pool is a resource, and no part of the payload
 
 What cannot be served is refused with a sentence when the module is imported.
 """
@@ -21,6 +22,7 @@ from asyncq.domain.constraints import unchecked
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.fields import Fields, names_in
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
+from asyncq.domain.resource import check_uses, without_uses
 
 EMPTY = "{}"
 
@@ -34,14 +36,16 @@ class Context:
 class Signature:
     """How a handler is called; TaskError if it cannot be served.
 
-    If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself.
+    If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself. `uses` has
+    the resources of the parameters that take one.
     """
 
     def __init__(self, handler: Callable[..., Any], name: str) -> None:
         self._name = name
         self._handler = handler
         self.is_async = _is_async(handler, name)
-        parameters = _parameters(handler, name)
+        parameters, self.uses = without_uses(_parameters(handler, name), name)
+        check_uses(name, self.uses.values(), is_async=self.is_async)
         context = [parameter for parameter in parameters if is_context(parameter)]
         if len(context) > 1:
             raise TaskError(f"task {name!r}: two parameters take the context: {context[0].name} and {context[1].name}")

@@ -304,7 +304,8 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         handler: The function, when used without parentheses: a coroutine function, or a plain one, which runs in a
             thread. Its parameters are the fields of the payload. A single parameter that is not a scalar is the payload
             itself. A parameter annotated `JobContext` receives the context. Type checkers need the context first, or
-            last after one payload: `(ctx, day, dry_run)`, `(email, ctx)`.
+            last after one payload: `(ctx, day, dry_run)`, `(email, ctx)`. A parameter with `use(...)` as its default
+            takes a resource.
         name: The identifier in the database, at most 128 characters; the function's name by default.
         queue: The named queue that runs its jobs one after the other; none by default.
         max_attempts: The number of attempts in all; 25 by default.

@@ -27,6 +27,7 @@ from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
 from asyncq.engine.liveness.membership import Membership
 from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.maintenance.rounds import Rounds
+from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.run import Run
@@ -50,6 +51,7 @@ class Parts:
         options: WorkerOptions,
         observers: Observers,
         *,
+        around: Around,
         items: Sequence[CronItem],
         listens: bool,
         once: bool,
@@ -62,7 +64,7 @@ class Parts:
         self.pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
         self.lease = Lease(options.lease_s)
         self.heartbeat = Heartbeat(database, options, registry, self.lease)
-        self._make_executor(database)
+        self._make_executor(database, around)
         self._make_fetcher(self.tasks.start_soon)
         self._make_completer(self.tasks.start_soon, once=once)
         lines = [self.writing, self.reading]
@@ -86,7 +88,7 @@ class Parts:
             start_soon=self.tasks.start_soon,
         )
 
-    def _make_executor(self, database: Database) -> None:
+    def _make_executor(self, database: Database, around: Around) -> None:
         """Make the parts that start, run and cancel handlers."""
         identity, observers, limit = self.identity, self._observers, self._options.concurrency
         running, threads = set[Run](), CapacityLimiter(limit)
@@ -101,6 +103,7 @@ class Parts:
             threads,
             self.child_tasks,
             self.lease,
+            around=around,
             running=running,
             watch=self.stuck.watch,
             is_proven=self.start_gate.is_proven,

@@ -32,6 +32,7 @@ from asyncq.engine.base.lease import BEATS_A_LEASE
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.fetch.listener import listen
 from asyncq.engine.parts import Parts
+from asyncq.engine.run.around import Around
 from asyncq.engine.shutdown import StopRequest
 from asyncq.store import workers as store
 from asyncq.store.claim import plan
@@ -58,6 +59,7 @@ class Supervisor:
         options: WorkerOptions,
         observers: Observers,
         *,
+        around: Around,
         listen_database: Database | None = None,
         items: Sequence[CronItem] = (),
         once: bool = False,
@@ -71,7 +73,14 @@ class Supervisor:
         self._once = once
         self._allow_test_clock = allow_test_clock
         self.parts = Parts(
-            database, registry, options, observers, items=items, listens=listen_database is not None, once=once
+            database,
+            registry,
+            options,
+            observers,
+            around=around,
+            items=items,
+            listens=listen_database is not None,
+            once=once,
         )
         self._progress = asyncio.Event()
         self._fetched = anyio.Event()

@@ -176,7 +176,7 @@ def _fields_of(task: Task[...]) -> dict[str, _Field] | None:
     fields = {
         parameter.name: _Field(parameter.annotation, parameter.default)
         for parameter in parameters_of(task.handler)
-        if not is_context(parameter)
+        if not is_context(parameter) and parameter.name not in task.signature.uses
     }
     return _members_of(next(iter(fields.values())).annotation) if task.signature.whole_payload else fields
 

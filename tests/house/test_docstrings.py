@@ -178,6 +178,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling"},
     asyncq.JobSpec: {*asyncq.JobOptions.__annotations__},
     asyncq.CronStatus: {*asyncq.CronItem.__struct_fields__},
+    asyncq.Resource: {"function"},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"},
 }
 

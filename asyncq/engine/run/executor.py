@@ -17,6 +17,7 @@ from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.run import Run
@@ -42,6 +43,7 @@ class Executor:
         child_tasks: ChildTasks,
         lease: Lease,
         *,
+        around: Around,
         running: set[Run],
         watch: Callable[[Run], None],
         is_proven: Callable[[], Awaitable[bool]],
@@ -58,6 +60,7 @@ class Executor:
         self._is_proven = is_proven
         self.running = running
         self.finished = 0
+        self._wrapped = around.wrapped(identity.registry, self._handle)
 
     def start(self, claim: Claim) -> tuple[Run, Outcome | None]:
         """Start a job, and return the run, and its outcome if it has ended already; else await `end`.
@@ -80,7 +83,8 @@ class Executor:
             run.ask_to_end()
         try:
             variables = self._child_tasks.mark(run.task.name, run)
-            handler = user_code.start(variables, self._handle, (run, args, kwargs))
+            handle = self._handle if self._wrapped is None else self._wrapped.get(run.task.name, self._handle)
+            handler = user_code.start(variables, handle, (run, args, kwargs))
             # Most have ended by now, if Python starts tasks eagerly.
             if run.settling is not None or not user_code.has_ended(handler):
                 run.handler = handler
