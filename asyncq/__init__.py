@@ -3,6 +3,7 @@
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
+from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
@@ -108,9 +109,12 @@ from asyncq.worker import Worker
 __all__ = [
     "CAPABILITIES",
     "AccessDenied",
+    "Add",
+    "AddMiddleware",
     "Added",
     "Admin",
     "AsyncqError",
+    "Call",
     "Checkup",
     "ClaimLost",
     "Client",
@@ -177,6 +181,7 @@ __all__ = [
     "ListenLost",
     "LoopBlocked",
     "MaintenanceFailed",
+    "Middleware",
     "Observer",
     "ObserverFailed",
     "OnConflict",
@@ -190,6 +195,7 @@ __all__ = [
     "ResultIgnored",
     "RetryAfter",
     "RetryPolicy",
+    "RunInfo",
     "SchemaError",
     "SchemaMissing",
     "SchemaTooNew",

@@ -2,15 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, Self, Unpack, overload
 
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_job_id
+from asyncq.domain.around import AddMiddleware, check_middleware, name_of
 from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
 from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
@@ -29,6 +31,8 @@ from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries
 from asyncq.store.roles import WayIn, way_in
 from asyncq.store.statements import DEFAULT_SCHEMA
+
+AddSpecs = Callable[[Sequence[JobSpec], Connection | None], Awaitable[list[Added]]]
 
 
 class _Use:
@@ -58,6 +62,7 @@ class Client:
             days. Until then a row remembers the job, even after its end.
         retry_for: How long a call that certainly changed nothing is repeated while the database cannot be used: a
             timedelta or seconds. 0 by default: the error is raised at once.
+        middleware: Coroutine functions around its adds, the first one outermost; none by default.
 
     Attributes:
         admin: Reads and changes jobs.
@@ -80,6 +85,7 @@ class Client:
         max_payload: int = DEFAULT_MAX_PAYLOAD,
         idempotency_window: timedelta = DEFAULT_WINDOW,
         retry_for: timedelta | float = 0,
+        middleware: Sequence[AddMiddleware] = (),
     ) -> None:
         self._database = Database(dsn, schema)
         # A pooler's sessions keep no prepared statements.
@@ -97,6 +103,9 @@ class Client:
         self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
+        self._add_specs: AddSpecs = self._add
+        for function in reversed(check_middleware(middleware)):
+            self._add_specs = partial(self._add_within, function, self._add_specs)
 
     async def __aenter__(self) -> Self:
         use = self._use()
@@ -243,7 +252,7 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
-        (added,) = await self._add([spec], check_transaction(connection, autocommit))
+        (added,) = await self._add_specs([spec], check_transaction(connection, autocommit))
         return accepted(added)
 
     async def add_jobs(
@@ -267,7 +276,7 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
         """
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
-        return await self._add(checked, check_transaction(connection, autocommit))
+        return await self._add_specs(checked, check_transaction(connection, autocommit))
 
     async def get_job(self, job_id: int) -> Job:
         """Read a job.
@@ -291,6 +300,29 @@ class Client:
         if job is None:
             raise JobNotFound(job_id)
         return job
+
+    async def _add_within(
+        self, middleware: AddMiddleware, inner: AddSpecs, specs: Sequence[JobSpec], connection: Connection | None
+    ) -> list[Added]:
+        """Call a middleware, which may replace the jobs, and neither leave one out nor add another one."""
+        name = name_of(middleware)
+        found: list[Added] | None = None
+
+        async def add(replaced: Sequence[JobSpec]) -> list[Added]:
+            nonlocal found
+            if found is not None:
+                raise ConfigurationError(f"middleware {name} added its jobs a second time")
+            if len(replaced) != len(specs):
+                said = f"middleware {name} passed on {len(replaced)} jobs of {len(specs)}"
+                raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
+            checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
+            found = await inner(checked, connection)
+            return found
+
+        await middleware(specs, add)
+        if found is None:
+            raise ConfigurationError(f"middleware {name} did not add its jobs: it has to call add(specs)")
+        return found
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
         if connection is not None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import anyio
 
-from asyncq.domain.around import check_lifespan, name_of
+from asyncq.domain.around import Middleware, check_lifespan, check_middleware, name_of
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
@@ -60,6 +60,7 @@ class Worker:
         migrate: Whether to upgrade the schema at the start; False by default.
         lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
             the last settlement; none by default.
+        middleware: Coroutine functions around the runs of all tasks, the first one outermost; none by default.
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
 
     Raises:
@@ -90,6 +91,7 @@ class Worker:
         observers: Sequence[Observer | Callable[[Event], None]] = (),
         migrate: bool = False,
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
+        middleware: Sequence[Middleware] = (),
         overrides: Mapping[Resource[Any], Any] | None = None,
     ) -> None:
         self._database = Database(dsn, schema)
@@ -113,6 +115,7 @@ class Worker:
         self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
         self._lifespan = check_lifespan(lifespan)
+        self._middleware = check_middleware(middleware)
         self._overrides = check_overrides(overrides)
         self._check_resources()
         if not self._registry and not self._items:
@@ -260,7 +263,7 @@ class Worker:
 
     async def _supervise(self, stop: StopRequest, lifespan: Any, *, once: bool, started: anyio.Event | None) -> None:
         """Run with the value of the lifespan, and close the resources after it."""
-        around = Around(self._overrides, lifespan, self._observers)
+        around = Around(self._middleware, self._overrides, lifespan, self._observers)
         self._running = Supervisor(
             self._database,
             self._registry,

@@ -1,11 +1,92 @@
-"""Checks the functions that a program puts around its worker, its runs and its adds."""
+"""What a program puts around its worker, its runs and its adds: the types, and the checks of the functions."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, cast
+
+import msgspec
 
 from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.job import Added, Claim, Job, JobSpec
+from asyncq.domain.meta import read_meta
 from asyncq.domain.signature import call_of
+from asyncq.domain.states import JobState
+
+
+class RunInfo:
+    """The run that a middleware is called for.
+
+    Attributes:
+        task: The name of the task.
+        attempt: The number of this attempt; the first is 1.
+        lifespan: The value that the worker's lifespan yielded; None without one.
+    """
+
+    __slots__ = ("_claim", "_worker_id", "attempt", "lifespan", "task")
+
+    def __init__(self, claim: Claim, task: str, worker_id: int, lifespan: Any) -> None:
+        self._claim = claim
+        self._worker_id = worker_id
+        self.task = task
+        self.attempt = claim.attempts + 1
+        self.lifespan = lifespan
+
+    @property
+    def job(self) -> Job:
+        """The job as it was when it was claimed."""
+        return claimed_job(self._claim, self.task, self._worker_id)
+
+    def __repr__(self) -> str:
+        return f"<RunInfo of job {self._claim.id}, {self.task}, attempt {self.attempt}>"
+
+
+class Call(Protocol):
+    """Calls the handler of a run, and everything between; returns what the handler returns."""
+
+    def __call__(self) -> Awaitable[Any]: ...
+
+
+class Middleware(Protocol):
+    """A coroutine function around runs; what it returns or raises counts as that of the handler."""
+
+    def __call__(self, run: RunInfo, call: Call, /) -> Awaitable[Any]: ...
+
+
+class Add(Protocol):
+    """Adds the jobs of a call, or those that replace them, and returns their results in the same order."""
+
+    def __call__(self, specs: Sequence[JobSpec], /) -> Awaitable[list[Added]]: ...
+
+
+class AddMiddleware(Protocol):
+    """A coroutine function around adds, which may replace their jobs."""
+
+    def __call__(self, specs: Sequence[JobSpec], add: Add, /) -> Awaitable[Any]: ...
+
+
+def claimed_job(claim: Claim, task: str, worker_id: int) -> Job:
+    """A job as it was when a worker claimed it."""
+    return Job(
+        id=claim.id,
+        task=task,
+        queue=claim.queue,
+        payload=claim.payload,
+        priority=claim.priority,
+        run_at=claim.run_at,
+        attempts=claim.attempts,
+        max_attempts=claim.max_attempts,
+        last_error=claim.last_error,
+        created_at=claim.created_at,
+        updated_at=claim.updated_at,
+        key=claim.key,
+        locked_at=None,
+        locked_by=str(worker_id),
+        revision=claim.revision,
+        flags=tuple(sorted(msgspec.json.decode(claim.flags))) if claim.flags else (),
+        meta=read_meta(claim.meta) if claim.meta else None,
+        state=JobState.ACTIVE,
+        interruptions=claim.interruptions,
+    )
 
 
 def name_of(function: Any) -> str:
@@ -21,8 +102,32 @@ def check_lifespan(lifespan: Any) -> Callable[..., Any] | None:
         fault = f"got {lifespan!r}"
     elif inspect.isasyncgenfunction(call_of(lifespan)):
         fault = f"{name_of(lifespan)} is an async generator function: decorate it with @asynccontextmanager"
-    elif inspect.iscoroutinefunction(lifespan) or inspect.iscoroutinefunction(call_of(lifespan)):
+    elif _is_coroutine_function(lifespan):
         fault = f"{name_of(lifespan)} is a coroutine function: decorate it with @asynccontextmanager, and yield once"
     else:
         return lifespan
     raise ConfigurationError(f"lifespan must be an async context manager function that takes the worker: {fault}")
+
+
+def check_middleware(given: Any) -> tuple[Callable[..., Any], ...]:
+    """Check the middleware of a worker, a task or a client; ConfigurationError unless it is a list of functions."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"middleware must be a list of coroutine functions, got {given!r}")
+    functions = tuple(cast("Iterable[Any]", given))
+    for function in functions:
+        if not callable(function) or not _is_coroutine_function(function):
+            raise ConfigurationError(f"a middleware is a coroutine function of two arguments, got {function!r}")
+        _check_arguments(function)
+    return functions
+
+
+def _check_arguments(function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        said = f"a middleware is called with two arguments, which {name_of(function)} does not take: {error}"
+        raise ConfigurationError(said) from error
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_of(function))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 
 import msgspec
 
+from asyncq.domain.around import Middleware, check_middleware
 from asyncq.domain.cron.text import Recurrence, items_of_task, several
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobDiscarded
@@ -64,6 +65,7 @@ class Task(Generic[P]):
         cron: The schedule by which workers add jobs of the task.
         cron_items: The recurring jobs of that schedule.
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
+        middleware: The functions around the runs of its jobs.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -84,6 +86,7 @@ class Task(Generic[P]):
         transactional: bool = False,
         isolation: Isolation | None = None,
         completes: bool = False,
+        middleware: Iterable[Middleware] = (),
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -101,6 +104,7 @@ class Task(Generic[P]):
                 unique=unique,
                 singleton=singleton,
             )
+            self.middleware = check_middleware(middleware)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
@@ -296,6 +300,7 @@ def task(
     transactional: bool = False,
     isolation: Isolation | None = None,
     completes: bool = False,
+    middleware: Iterable[Middleware] = (),
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -330,6 +335,7 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         completes: Whether its handlers call `ctx.complete`. Without it the call costs two more round trips for a job in
             a batch, and a transaction at REPEATABLE READ or SERIALIZABLE must start again after it. False by default;
             True keeps its jobs out of batches, so that claiming them costs more.
+        middleware: Coroutine functions around the runs of its jobs, inside of those of the worker; none by default.
 
     Returns:
         The task.

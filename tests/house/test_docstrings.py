@@ -179,6 +179,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.JobSpec: {*asyncq.JobOptions.__annotations__},
     asyncq.CronStatus: {*asyncq.CronItem.__struct_fields__},
     asyncq.Resource: {"function"},
+    asyncq.RunInfo: {"claim", "worker_id"},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"},
 }
 

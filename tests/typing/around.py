@@ -1,14 +1,29 @@
-"""The types of lifespans and resources; lines with `# error:` must be refused."""
+"""The types of lifespans, resources and middleware; lines with `# error:` must be refused."""
 
 # ruff: noqa: D103
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import assert_type
+from typing import Any, assert_type
 
 import msgspec
 
-from asyncq import Client, JobContext, Resource, Task, Worker, resource, task, use
+from asyncq import (
+    Add,
+    Added,
+    Call,
+    Client,
+    JobContext,
+    JobSpec,
+    Middleware,
+    Resource,
+    RunInfo,
+    Task,
+    Worker,
+    resource,
+    task,
+    use,
+)
 
 
 class Pool:
@@ -113,3 +128,30 @@ Worker("dsn", [ship, only_a_resource], lifespan=of_an_app)  # error: it takes a 
 Worker("dsn", [ship, only_a_resource], lifespan=no_context_manager)  # error: not decorated
 Worker("dsn", [ship, only_a_resource], overrides={open_pool: Pool()})
 Worker("dsn", [ship, only_a_resource], overrides={"open_pool": Pool()})  # error: a name is no resource
+
+
+# Middleware
+
+
+async def timed(run: RunInfo, call: Call) -> Any:
+    assert_type(run.attempt, int)
+    return await call()
+
+
+async def audited(specs: Sequence[JobSpec], add: Add) -> list[Added]:
+    return await add(specs)
+
+
+def not_async(run: RunInfo, call: Call) -> int:
+    return run.attempt
+
+
+around: list[Middleware] = [timed]
+Worker("dsn", [ship, only_a_resource], middleware=[timed])
+Worker("dsn", [ship, only_a_resource], middleware=around)
+Worker("dsn", [ship, only_a_resource], middleware=[audited])  # error: around adds
+Worker("dsn", [ship, only_a_resource], middleware=[not_async])  # error: no coroutine function
+Client("dsn", middleware=[audited])
+Client("dsn", middleware=[timed])  # error: around runs
+task(middleware=[timed])(ship.handler)
+task(middleware=[audited])(ship.handler)  # error: around adds

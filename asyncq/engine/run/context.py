@@ -9,15 +9,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-import msgspec
-
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.around import claimed_job
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
-from asyncq.domain.meta import read_meta
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
-from asyncq.domain.states import JobState
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.engine.base.records import JobLogger
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
@@ -77,28 +74,7 @@ class JobContext(Context):
     @property
     def job(self) -> Job:
         """The job as it was when it was claimed."""
-        claim = self._claim
-        return Job(
-            id=claim.id,
-            task=self._task,
-            queue=claim.queue,
-            payload=claim.payload,
-            priority=claim.priority,
-            run_at=claim.run_at,
-            attempts=claim.attempts,
-            max_attempts=claim.max_attempts,
-            last_error=claim.last_error,
-            created_at=claim.created_at,
-            updated_at=claim.updated_at,
-            key=claim.key,
-            locked_at=None,
-            locked_by=str(self._worker_id),
-            revision=claim.revision,
-            flags=tuple(sorted(msgspec.json.decode(claim.flags))) if claim.flags else (),
-            meta=read_meta(claim.meta) if claim.meta else None,
-            state=JobState.ACTIVE,
-            interruptions=claim.interruptions,
-        )
+        return claimed_job(self._claim, self._task, self._worker_id)
 
     @property
     def attempt(self) -> int:
