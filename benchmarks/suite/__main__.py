@@ -58,6 +58,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(any(change.verdict == "worse" for change in changes))
     if args.show:
         shown = Result.load(args.show)
+        if shown.below:  # The rule may have changed since.
+            shown.below = below(shown.runs)
+            shown.save(args.show)
         publish(shown, args.show)
         if args.docs:
             docs.publish(shown, args.show)

@@ -1,6 +1,7 @@
 """The rates of other queues in an earlier run on this kind of machine, as shares of the floor of the same run.
 
-If one of them falls far below its share, something disturbed the run, and it does not count.
+If one of them falls far below its share, and a figure would differ otherwise, the run does not count: something slowed
+down a queue with which asyncq is compared.
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+import msgspec
+
 from benchmarks.peers.registry import FLOOR
+from benchmarks.suite.ratios import figures
 from benchmarks.suite.result import MAIN, Entry, series
 from benchmarks.suite.works import WORKS
 
@@ -93,7 +97,7 @@ SHARES: dict[str, dict[str, dict[tuple[str, str], float]]] = {
 
 
 def below(runs: Sequence[Entry]) -> list[str]:
-    """The queues that did not reach enough of their recorded share, in words.
+    """The queues that did not reach enough of their recorded share although a figure depends on it, in words.
 
     If most of the others reach less too, the floor is faster than the recorded one, which had another
     server, processor and connection: then each is compared with the others.
@@ -106,9 +110,24 @@ def below(runs: Sequence[Entry]) -> list[str]:
             found.extend(
                 f"{work}: {peer} ({variant}) at {ratio:.2f} of its recorded share of the floor, {usual:.2f} is usual"
                 for (peer, variant), ratio in reached.items()
-                if ratio < ENOUGH * usual
+                if ratio < ENOUGH * usual and changes_a_figure(runs, work, peer, variant, usual / ratio)
             )
     return found
+
+
+def changes_a_figure(runs: Sequence[Entry], work: str, peer: str, variant: str, times: float) -> bool:
+    """Whether a figure would differ if a queue had been better at a work by a factor.
+
+    Most figures compare with the best of several queues: a slow one among the others does not change them.
+    """
+    factor = times if WORKS[work].better == "more" else 1 / times
+    better = [
+        msgspec.structs.replace(run, value=run.value * factor)
+        if (run.work, run.peer, run.variant) == (work, peer, variant) and run.value is not None
+        else run
+        for run in runs
+    ]
+    return figures(better, MAIN) != figures(runs, MAIN)
 
 
 def reached_shares(

@@ -69,7 +69,7 @@ def test_defaults_are_compared_with_defaults() -> None:
 
 def test_a_peer_far_below_its_recorded_share_is_named() -> None:
     """If other programs slowed the peers down, the run says nothing about asyncq."""
-    floor = list(runs("drain", "floor", "best", 100.0))
+    floor = [*runs("drain", "floor", "best", 100.0), *runs("drain", "asyncq", "default", 60.0)]
     as_recorded, hindered = 100 * SHARES["drain"]["best"]["graphile", "best"], 10.0
 
     assert [] == below([*floor, *runs("drain", "graphile", "best", as_recorded)])
@@ -78,7 +78,7 @@ def test_a_peer_far_below_its_recorded_share_is_named() -> None:
 
 def test_where_the_floor_is_faster_than_the_recorded_one_each_is_compared_with_the_others() -> None:
     """On another machine the floor differs for all. Only a peer that falls behind the other peers is named."""
-    floor = list(runs("drain", "floor", "best", 200.0))
+    floor = [*runs("drain", "floor", "best", 200.0), *runs("drain", "asyncq", "default", 60.0)]
     shares = SHARES["drain"]["best"]
     as_recorded = {who: 100 * share for who, share in shares.items()}
     hindered = as_recorded | {("graphile", "best"): 0.7 * as_recorded["graphile", "best"]}
@@ -93,7 +93,7 @@ def test_where_the_floor_is_faster_than_the_recorded_one_each_is_compared_with_t
 
 def test_a_latency_far_above_its_recorded_share_is_named() -> None:
     """A lower figure is better there."""
-    floor = list(runs("latency", "floor", "best", 1.0))
+    floor = [*runs("latency", "floor", "best", 1.0), *runs("latency", "asyncq", "default", 0.6)]
 
     assert 1 == len(below([*floor, *runs("latency", "graphile", "best", 9.0)]))
 
@@ -103,3 +103,16 @@ def test_every_recorded_share_is_of_a_run_that_takes_place() -> None:
     recorded = [(work, *who) for work, floors in SHARES.items() for shares in floors.values() for who in shares]
 
     assert [] == [each for each in recorded if each[2] not in ALL[each[1]].entries.get(each[0], {})]
+
+
+def test_a_slow_queue_that_no_figure_depends_on_is_not_named() -> None:
+    """The best of the others' defaults is the same, however slow the slowest of them was in two runs."""
+    seen = [
+        *runs("drain", "floor", "one", 100.0),
+        *runs("drain", "asyncq", "default", 900.0),
+        *runs("drain", "pgqueuer", "default", 130.0),
+    ]
+    slow, best = runs("drain", "saq", "default", 10.0), runs("drain", "pgqueuer", "default", 60.0)
+
+    assert [] == below([*seen, *slow])
+    assert 1 == len(below([*seen[:-1], *best]))
