@@ -4,9 +4,11 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Self, Unpack, overload
+
+import msgspec
 
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
@@ -63,6 +65,8 @@ class Client:
         retry_for: How long a call that certainly changed nothing is repeated while the database cannot be used: a
             timedelta or seconds. 0 by default: the error is raised at once.
         middleware: Coroutine functions around its adds, the first one outermost; none by default.
+        use_local_time: Whether jobs without a `run_at` are due by the clock of this process at the time of the call;
+            False by default: by the clock of the server.
 
     Attributes:
         admin: Reads and changes jobs.
@@ -86,6 +90,7 @@ class Client:
         idempotency_window: timedelta = DEFAULT_WINDOW,
         retry_for: timedelta | float = 0,
         middleware: Sequence[AddMiddleware] = (),
+        use_local_time: bool = False,
     ) -> None:
         self._database = Database(dsn, schema)
         # A pooler's sessions keep no prepared statements.
@@ -98,6 +103,7 @@ class Client:
         self._retry_for_s = seconds(retry_for, "retry_for")
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
+        self._use_local_time = use_local_time
         self._pool: ClientPool | None = None
         self._used: _Use | None = None
         self.admin = Admin(self._database, self._without_limits)
@@ -325,6 +331,9 @@ class Client:
         return found
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
+        if self._use_local_time:
+            now = datetime.now(UTC)
+            specs = [spec if spec.run_at else msgspec.structs.replace(spec, run_at=now) for spec in specs]
         if connection is not None:
             return await self._add_on(connection, specs, None)
         began = asyncio.get_running_loop().time()
