@@ -1,7 +1,7 @@
 """Encodes values of subclasses of str, int, float, datetime and others as values of these types.
 
 Frameworks have such classes: markup that is a str, numbers that are floats, datetimes with more methods. msgspec
-encodes exact types only.
+encodes exact types only. pydantic encodes values of its classes.
 """
 
 from collections.abc import Callable
@@ -38,11 +38,15 @@ _BASES: dict[type[Any], Callable[[Any], Any]] = {
 
 
 def _as_base(value: Any) -> Any:
-    """Convert a value of a subclass of one of the types to that type."""
+    """Convert a value of a subclass of one of the types to that type, one of pydantic to JSON."""
     kind: type[Any] = value.__class__
     for base in kind.__mro__[1:]:
         if make := _BASES.get(base):
             return make(value)
+    if hasattr(kind, "__pydantic_serializer__"):
+        from asyncq.domain.models.adapter import written  # it imports this module
+
+        return written(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     raise TypeError(f"Encoding objects of type {name} is unsupported")
 

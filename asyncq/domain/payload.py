@@ -46,10 +46,9 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
         if "[" in text and _holds_set(value):
             text = write_json(_in_order(value)).decode()
     except _REFUSED as error:
-        path, item = ("$", value) if isinstance(error, RecursionError) else _culprit(value)
+        path = "$" if isinstance(error, RecursionError) else _culprit(value)
         place = "" if path == "$" else f" at {path}"
-        dumped = '; give its model_dump(mode="json")' if hasattr(item, "model_dump") else ""
-        said = f"{field} cannot be written as JSON{place}: {error}{dumped}"
+        said = f"{field} cannot be written as JSON{place}: {error}"
         raise InvalidJob(said, code="GWBPL", field=field) from error
     if "null" in text and (path := _not_finite(value)):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
@@ -145,7 +144,7 @@ def _in_order(value: Any) -> Any:
         return {key: _in_order(item) for key, item in dict[Any, Any].items(value)}
     if issubclass(kind, _ARRAYS):
         items = [_in_order(item) for item in _parts(kind, value)]
-        return sorted(items, key=_rank) if issubclass(kind, _SETS) else items
+        return sorted(items, key=rank) if issubclass(kind, _SETS) else items
     if issubclass(kind, Enum):
         return _in_order(value.value)
     if issubclass(kind, Struct):
@@ -158,14 +157,14 @@ def _in_order(value: Any) -> Any:
     return {name: item for name, item in members.items() if item is not msgspec.UNSET} if members else value
 
 
-def _rank(item: Any) -> tuple[bool, Any, bytes]:
+def rank(item: Any) -> tuple[bool, Any, bytes]:
     """The sort key of an item of a set: numbers by value, since 1 equals 1.0; then the others by their text."""
     is_number = isinstance(item, int | float) and not isinstance(item, bool)
     return (False, item, b"") if is_number else (True, 0, write_json(item))
 
 
-def _culprit(value: Any) -> tuple[str, Any]:
-    """The path of the innermost value that msgspec cannot encode although it can encode its parts, and that value."""
+def _culprit(value: Any) -> str:
+    """The path of the innermost value that msgspec cannot encode although it can encode its parts."""
     path = "$"
     while True:
         for inner, item in _members(path, value.__class__, value):
@@ -175,7 +174,7 @@ def _culprit(value: Any) -> tuple[str, Any]:
                 path, value = inner, item
                 break
         else:
-            return path, value
+            return path
 
 
 def _members(path: str, kind: type[Any], value: Any) -> Iterator[tuple[str, Any]]:

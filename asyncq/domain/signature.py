@@ -12,19 +12,28 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import msgspec
 
 from asyncq.domain.annotations import UnreadableAnnotation, parameters_of, returned_by
-from asyncq.domain.constraints import unchecked
+from asyncq.domain.constraints import constraints_of, has_schema
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.fields import Fields, names_in
+from asyncq.domain.models.adapter import Adapter, Unreadable, library
+from asyncq.domain.models.parameters import ParametersReader, ParametersWriter
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
 from asyncq.domain.resource import check_uses, without_uses
 
 EMPTY = "{}"
+
+
+class Reader(Protocol):
+    """Reads the payload of a task from JSON text; raises msgspec's errors."""
+
+    def decode(self, payload: str, /) -> Any: ...
 
 
 class Context:
@@ -56,8 +65,16 @@ class Signature:
         # Each field of a payload has a name, also that of a parameter that is positional only.
         named = [each.replace(kind=max(each.kind, each.POSITIONAL_OR_KEYWORD)) for each in payload]
         self._binder = inspect.Signature(named)
-        self._decoder = _decoder(payload, handler, whole=self.whole_payload, name=name)
-        self._fields = Fields(_field_names(payload, whole=self.whole_payload, is_read=not context), name)
+        with _refusing(name):
+            adapters = _adapters(payload, name)
+            self._decoder = _decoder(payload, adapters, whole=self.whole_payload, name=name)
+        self._fields = Fields(_field_names(payload, adapters, whole=self.whole_payload, is_read=not context), name)
+        # A payload without types of pydantic costs no look for them.
+        self._encode = encode
+        if self.whole_payload and adapters:
+            self._encode = adapters[payload[0].name].encode
+        elif adapters:
+            self._encode = ParametersWriter(adapters, self._arguments).encode
         # Python's order: positional parameters, then keyword-only ones; the context may be anywhere.
         by_position = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         self._names = tuple(parameter.name for parameter in payload if parameter.kind is parameter.KEYWORD_ONLY)
@@ -154,7 +171,7 @@ class Signature:
         The value is an instance of the handler's type, or anything that encodes to the same JSON. With `is_strict`,
         a field that the handler does not take is refused.
         """
-        text = encode(value, limit=limit)
+        text = self._encode(value, limit=limit)
         if is_strict:
             self.check_fields(text)
         if self._empty_means_default and text == EMPTY:
@@ -170,8 +187,12 @@ class Signature:
         return text
 
 
-def _field_names(payload: list[inspect.Parameter], *, whole: bool, is_read: bool) -> Iterable[str] | None:
+def _field_names(
+    payload: list[inspect.Parameter], adapters: Mapping[str, Adapter], *, whole: bool, is_read: bool
+) -> Iterable[str] | None:
     """The fields that a payload may have; None for any: a handler without parameters reads it from its context."""
+    if whole and adapters:
+        return adapters[payload[0].name].names
     if whole:
         return names_in(msgspec.inspect.type_info(_annotation(payload[0])))
     return [parameter.name for parameter in payload] if payload or is_read else None
@@ -249,18 +270,43 @@ def _refuse_method(handler: Callable[..., Any], parameters: list[inspect.Paramet
         )
 
 
+def _adapters(payload: list[inspect.Parameter], name: str) -> dict[str, Adapter]:
+    """What writes and reads the parameters whose types have a schema of pydantic, by their names."""
+    found: dict[str, Adapter] = {}
+    for parameter in payload:
+        place = f"task {name!r}: parameter {parameter.name!r}"
+        if default := next((rule for rule in constraints_of(parameter) if rule.is_default), None):
+            raise TaskError(f"{place}: {default.text} would not be checked; use Annotated[int, Field(gt=0)]")
+        if library() is None or not has_schema(parameter.annotation):
+            continue
+        try:
+            found[parameter.name] = Adapter(parameter.annotation)
+        except Unreadable as error:
+            raise TaskError(f"{place} cannot be read from JSON: {error}") from error
+    return found
+
+
 def _decoder(
-    payload: list[inspect.Parameter], handler: Callable[..., Any], *, whole: bool, name: str
-) -> msgspec.json.Decoder[Any] | None:
+    payload: list[inspect.Parameter], adapters: Mapping[str, Adapter], *, whole: bool, name: str
+) -> Reader | None:
     """Reads the payload itself, or a struct whose fields are the parameters."""
+    for parameter in payload:
+        if parameter.name not in adapters:
+            _check_readable(parameter, name)
+    if not payload:
+        return None
+    if whole:
+        return adapters.get(payload[0].name) or msgspec.json.Decoder(_annotation(payload[0]))
+    fields = [_field(item, msgspec.Raw if item.name in adapters else _annotation(item)) for item in payload]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Payload", fields, kw_only=True))
+    return ParametersReader(decoder, adapters) if adapters else decoder
+
+
+@contextmanager
+def _refusing(name: str) -> Generator[None]:
+    """Raise TaskError for types that cannot be read."""
     try:
-        for parameter in payload:
-            _check_readable(parameter, handler, name)
-        if not payload:
-            return None
-        if whole:
-            return msgspec.json.Decoder(_annotation(payload[0]))
-        return msgspec.json.Decoder(msgspec.defstruct("Payload", [_field(item) for item in payload], kw_only=True))
+        yield
     except (TypeError, ValueError, NameError) as error:
         raise TaskError(f"task {name!r}: a parameter cannot be read from JSON: {error}") from error
     except RecursionError as error:
@@ -270,34 +316,26 @@ def _decoder(
         ) from error
 
 
-def _field(parameter: inspect.Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _field(parameter: inspect.Parameter, kind: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
     if parameter.default is parameter.empty:
-        return parameter.name, _annotation(parameter)
+        return parameter.name, kind
     # The default itself, not a copy: as when the function is called.
-    return parameter.name, _annotation(parameter), msgspec.field(default_factory=lambda: parameter.default)
+    return parameter.name, kind, msgspec.field(default_factory=lambda: parameter.default)
 
 
-def _check_readable(parameter: inspect.Parameter, handler: Callable[..., Any], name: str) -> None:
+def _check_readable(parameter: inspect.Parameter, name: str) -> None:
     """Refuse classes that msgspec would refuse only when a job runs, and constraints that it ignores."""
     if (foreign := _foreign(msgspec.inspect.type_info(_annotation(parameter)), set())) is not None:
         raise TaskError(
             f"task {name!r}: parameter {parameter.name!r} cannot be read from JSON, because of the class "
-            f"{foreign.__module__}.{foreign.__qualname__}: {_instead(foreign)}"
+            f"{foreign.__module__}.{foreign.__qualname__}: use a msgspec.Struct, a dataclass, a TypedDict or plain "
+            "types; for the context annotate it with JobContext"
         )
-    if (rule := unchecked(parameter, handler)) is not None:
+    if rule := next(iter(constraints_of(parameter)), None):
         raise TaskError(
-            f"task {name!r}: parameter {parameter.name!r}: {rule} would not be checked; use plain types and "
-            "msgspec.Meta, as in Annotated[int, msgspec.Meta(gt=0)]"
+            f"task {name!r}: parameter {parameter.name!r}: {rule.text} would not be checked, because pydantic is not "
+            "imported; import it, or use msgspec.Meta, as in Annotated[int, msgspec.Meta(gt=0)]"
         )
-
-
-def _instead(foreign: type[Any]) -> str:
-    if hasattr(foreign, "model_validate"):
-        return (
-            f"of a pydantic model take a dict, hand it to {foreign.__name__}.model_validate in the handler, "
-            'and add model.model_dump(mode="json")'
-        )
-    return "use a msgspec.Struct, a dataclass, a TypedDict or plain types; for the context annotate it with JobContext"
 
 
 def _foreign(info: Any, seen: set[int]) -> type[Any] | None:

@@ -15,8 +15,10 @@ import msgspec
 
 from asyncq.client import Client
 from asyncq.domain.annotations import parameters_of
+from asyncq.domain.constraints import has_schema
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.job import OPTIONS, Job
+from asyncq.domain.models.adapter import Adapter, library
 from asyncq.domain.payload import encode
 from asyncq.domain.signature import is_context
 from asyncq.domain.task import Task
@@ -216,8 +218,12 @@ def _equals(value: Any) -> Iterator[Any]:
 
 
 def _is_read(value: Any, kind: Any) -> bool:
+    text = encode(value)
     try:
-        msgspec.json.decode(encode(value), type=kind)
+        if library() is not None and has_schema(kind):
+            Adapter(kind).decode(text)
+        else:
+            msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError:
         return False
     return True
@@ -225,6 +231,8 @@ def _is_read(value: Any, kind: Any) -> bool:
 
 def _declared(kind: Any) -> set[str] | None:
     plain: Any = typing.get_origin(kind) or kind
+    if hasattr(plain, "__pydantic_fields__"):
+        return {*plain.__pydantic_fields__}
     if dataclasses.is_dataclass(plain):
         return {field.name for field in dataclasses.fields(plain)}
     if typing.is_typeddict(plain):

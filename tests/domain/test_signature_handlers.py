@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pydantic import BaseModel
 
 from asyncq.domain.errors import TaskError
 from asyncq.domain.signature import Context, Signature
@@ -28,10 +27,6 @@ class Options(msgspec.Struct):
 
 class Own:
     """A class without a JSON form."""
-
-
-class Model(BaseModel):
-    name: str
 
 
 class HoldsOwn(msgspec.Struct):
@@ -135,7 +130,6 @@ def test_objects_partials_and_wrapped_functions_are_handlers(
 def star(*days: str) -> None: ...
 def stars(**fields: str) -> None: ...
 def own_class(own: Own) -> None: ...
-def pydantic_model(model: Model) -> None: ...
 def own_class_in_a_list(owns: list[Own]) -> None: ...
 def own_class_in_a_field(n: int, own: Own | None = None) -> None: ...
 def own_class_in_a_struct(holder: HoldsOwn) -> None: ...
@@ -163,7 +157,6 @@ class GeneratorObject:
         (star, r"\*days cannot be filled from a payload"),
         (stars, r"\*\*fields cannot be filled from a payload"),
         (own_class, "parameter 'own' cannot be read from JSON, because of the class .*Own"),
-        (pydantic_model, r"the class .*Model: of a pydantic model take a dict, hand it to Model\.model_validate"),
         (own_class_in_a_list, "parameter 'owns' cannot be read .*Own"),
         (own_class_in_a_field, "parameter 'own' cannot be read .*Own"),
         (own_class_in_a_struct, "parameter 'holder' cannot be read .*Own"),

@@ -1,4 +1,4 @@
-"""A job's payload is JSON; the handler's annotations say what it becomes, by anything that msgspec can decode.
+"""A job's payload is JSON; the handler's annotations say what it becomes: anything that msgspec or pydantic can read.
 
 One parameter that is no single value (a struct, a dict, a list, ...) is the payload itself; otherwise the parameters
 are the fields of a payload that is an object.
@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from uuid import UUID
 
 import msgspec
+import pydantic
 import pytest
 
 from asyncq import Client, InvalidJob, JobContext, JobState, TaskError, task
@@ -25,6 +26,15 @@ class Email(msgspec.Struct):
 class Point:
     x: int
     y: int
+
+
+class Order(pydantic.BaseModel):
+    item: str = pydantic.Field(alias="Item")
+    count: pydantic.PositiveInt = 1
+
+
+class Batch(msgspec.Struct):
+    orders: list[Order]
 
 
 class Address(TypedDict):
@@ -58,6 +68,35 @@ async def test_a_dataclass(dsn: str, schema: str, client: Client) -> None:
     await run_due(dsn, [plot], schema=schema)
 
     assert received == [Point(1, 2)]
+
+
+async def test_a_model_of_pydantic(dsn: str, schema: str, client: Client) -> None:
+    """pydantic checks it at the add and in the worker, also in a Struct. A worker reads what other languages added."""
+    received: list[Any] = []
+
+    @task(max_attempts=1)
+    async def confirm(order: Order) -> None:
+        received.append(order)
+
+    @task
+    async def ship(batch: Batch, address: Address, weight: pydantic.PositiveInt) -> None:
+        received.append((batch, address, weight))
+
+    await client.add_job(confirm, Order(Item="tea", count=2))
+    await client.add_job("confirm", {"Item": "jam"})
+    await client.add_job(ship.job(Batch([Order(Item="tea")]), {"city": "Turin"}, weight=5))
+    await run_due(dsn, [confirm, ship], schema=schema, concurrency=1)
+    wrong = await client.add_job("confirm", {"Item": "tea", "count": 0})
+    await run_due(dsn, [confirm], schema=schema)
+    job = await client.get_job(wrong.id)
+
+    in_batch = (Batch([Order(Item="tea")]), {"city": "Turin"}, 5)
+    assert received == [Order(Item="tea", count=2), Order(Item="jam"), in_batch]
+    assert job is not None
+    said = "ValidationError: the payload does not fit the task: Input should be greater than 0 - at `$.count`"
+    assert said == job.last_error
+    with pytest.raises(InvalidJob, match=r"greater than 0 - at `\$\.weight`"):
+        ship.job(Batch([]), {"city": "Turin"}, weight=0)
 
 
 async def test_a_typed_dict(dsn: str, schema: str, client: Client) -> None:

@@ -22,6 +22,7 @@ FOLDERS = [
     "asyncq/cli",
     "asyncq/domain",
     "asyncq/domain/cron",
+    "asyncq/domain/models",
     "asyncq/log",
     "asyncq/server",
     "asyncq/store",

@@ -1,0 +1,298 @@
+"""Types of pydantic inside types of msgspec and of the standard library, at any depth."""
+
+import dataclasses
+import sys
+from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
+
+import attrs
+import msgspec
+import pydantic
+import pydantic.dataclasses
+import pytest
+
+from asyncq.domain.errors import InvalidJob, TaskError
+from asyncq.domain.task import Task, task
+
+T = TypeVar("T")
+Positive = Annotated[int, pydantic.Field(gt=0)]
+Id = NewType("Id", Positive)  # type: ignore[valid-newtype]
+
+
+class Order(pydantic.BaseModel):
+    item: str = pydantic.Field(alias="Item")
+    count: pydantic.PositiveInt = 1
+
+
+class LoudOrder(Order):
+    volume: int = 1
+
+
+@pydantic.dataclasses.dataclass
+class Point:
+    x: Positive
+
+
+class Batch(msgspec.Struct):
+    orders: list[Order]
+    name: str = "none"
+
+
+class LoudBatch(Batch):
+    volume: int = 1
+
+
+class Renamed(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    first_point: Point
+    more_points: dict[str, Point] = {}
+
+
+class Constrained(msgspec.Struct, frozen=True):
+    n: Positive
+    text: Annotated[str, msgspec.Meta(min_length=2, pattern="^a")] = "ab"
+
+
+class Holder(msgspec.Struct):
+    batch: Batch
+    constrained: Constrained | None = None
+
+
+class Tree(msgspec.Struct):
+    n: Positive
+    children: list["Tree"] = []
+
+
+class Box(msgspec.Struct, Generic[T]):
+    content: T
+
+
+class OrderBox(Box[Order]):
+    pass
+
+
+class Circle(msgspec.Struct, tag=True):
+    radius: Positive
+
+
+class Square(msgspec.Struct, tag=True):
+    side: Positive
+
+
+class Left(msgspec.Struct, tag_field="side", tag="l"):
+    n: Positive
+
+
+class Right(msgspec.Struct, tag_field="side", tag="r"):
+    n: Positive
+
+
+class Optional(msgspec.Struct):
+    order: Order | msgspec.UnsetType = msgspec.UNSET
+    n: int = 0
+
+
+class Checked(msgspec.Struct):
+    n: Positive
+
+    def __post_init__(self) -> None:
+        if self.n == 13:
+            raise ValueError("13 is unlucky")
+        if self.n == 14:
+            raise TypeError("14 too")
+
+
+class Array(msgspec.Struct, array_like=True):
+    order: Order
+
+
+@dataclasses.dataclass
+class Data:
+    order: Order
+    name: str = "none"
+
+
+@dataclasses.dataclass
+class DataOfStructs:
+    batch: Batch
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+class Typed(TypedDict):
+    order: Order
+    n: NotRequired[Positive]
+
+
+class TypedOfStructs(TypedDict):
+    batch: Batch
+    n: NotRequired[int]
+
+
+class Named(NamedTuple):
+    order: Order
+    n: int = 0
+
+
+class NamedOfStructs(NamedTuple):
+    batch: Batch
+
+
+@attrs.define
+class Attrs:
+    order: Order
+    _secret: int = 5
+    names: list[str] = attrs.field(factory=list)
+
+
+@attrs.define
+class PlainAttrs:
+    n: int
+
+
+class WithStruct(pydantic.BaseModel, arbitrary_types_allowed=True):
+    batch: Batch
+
+
+def handler_of(kind: Any) -> Task[...]:
+    """A task whose only parameter has a type."""
+
+    async def handler(x: Any) -> None: ...
+
+    handler.__annotations__["x"] = kind
+    return task(handler)
+
+
+def stored(kind: Any, value: Any) -> Any:
+    """The stored payload of a job."""
+    return msgspec.json.decode(handler_of(kind).job(value).payload)
+
+
+def again(kind: Any, value: Any) -> Any:
+    """A value as the handler receives it."""
+    known = handler_of(kind)
+    return known.signature.decode(known.job(value).payload, None)[0][0]
+
+
+def refused(kind: Any, value: Any) -> str:
+    """The error of a payload that does not fit."""
+    with pytest.raises(InvalidJob) as caught:
+        handler_of(kind).job(value)
+    return str(caught.value)
+
+
+ORDER = Order(Item="tea", count=2)
+VALUES: list[tuple[Any, Any]] = [
+    (Batch, Batch([ORDER])),
+    (list[Batch], [Batch([ORDER], "a"), Batch([])]),
+    (Batch | None, None),
+    (Batch | Point, Point(1)),
+    (Point | Batch, Batch([ORDER])),
+    (dict[str, Batch], {"a": Batch([ORDER])}),
+    (tuple[Batch, int], (Batch([]), 5)),
+    (Renamed, Renamed(Point(1), {"a": Point(2)})),
+    (Constrained, Constrained(1, "abc")),
+    (Holder, Holder(Batch([ORDER]), Constrained(1))),
+    (Holder, Holder(Batch([ORDER]))),
+    (Tree, Tree(1, [Tree(2, [Tree(3)])])),
+    (Box[Order], Box(ORDER)),
+    (Box[list[Positive]], Box([1])),
+    (Box[Point], Box(Point(1))),
+    (OrderBox, OrderBox(ORDER)),
+    (Circle | Square, Square(1)),
+    (list[Circle | Square], [Square(1), Circle(2)]),
+    (Left | Right, Right(1)),
+    (Right | Left, Right(1)),
+    (Optional, Optional()),
+    (Optional, Optional(ORDER)),
+    (Checked, Checked(1)),
+    (Data, Data(ORDER)),
+    (DataOfStructs, DataOfStructs(Batch([ORDER]), ["a"])),
+    (Typed, {"order": ORDER}),
+    (Typed, {"order": ORDER, "n": 5}),
+    (TypedOfStructs, {"batch": Batch([ORDER]), "n": 5}),
+    (TypedOfStructs, {"batch": Batch([ORDER])}),
+    (Named, Named(ORDER, 5)),
+    (Attrs, Attrs(ORDER, 6, ["a"])),
+    (Id, 5),
+    (list[Id], [5]),
+    (Annotated[list[Batch], msgspec.Meta(min_length=1)], [Batch([])]),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=str)
+def test_types_with_pydantic_inside_make_the_round_trip(kind: Any, value: Any) -> None:
+    """The class with fields may be one of msgspec, attrs or the standard library."""
+    found = again(kind, value)
+
+    assert (value, type(value)) == (found, type(found))
+
+
+def test_what_pydantic_reads_inside_a_struct_is_stored_as_pydantic_writes_it() -> None:
+    """Models by alias, fields of Structs by their names in JSON, with their tag, without what is unset."""
+    assert {"orders": [{"Item": "tea", "count": 2}], "name": "none"} == stored(Batch, Batch([ORDER]))
+    assert {"firstPoint": {"x": 1}, "morePoints": {}} == stored(Renamed, Renamed(Point(1)))
+    assert [{"type": "Square", "side": 1}] == stored(list[Circle | Square], [Square(1)])
+    assert {"n": 0} == stored(Optional, Optional())
+
+
+REFUSED: list[tuple[Any, Any, str]] = [
+    (Batch, {"orders": [{"Item": 5}]}, "valid string - at `$.orders[0].Item`"),
+    (Batch, {"name": "a"}, "Field required - at `$.orders`"),
+    (Holder, {"batch": {"orders": []}, "constrained": {"n": 0}}, "greater than 0 - at `$.constrained.n`"),
+    (Constrained, {"n": 1, "text": "a"}, "at least 2 characters - at `$.text`"),
+    (Constrained, {"n": 1, "text": "bb"}, "match pattern '^a' - at `$.text`"),
+    (Renamed, {"firstPoint": {"x": 1}, "other": 1}, "there is no field 'other'"),
+    (list[Renamed], [{"firstPoint": {"x": 1}, "other": 1}], "not permitted - at `$[0].other`"),
+    (Tree, Tree(1, [Tree(2, [Tree(-3)])]), "greater than 0 - at `$.children[0].children[0].n`"),
+    (Box[list[Positive]], Box([0]), "greater than 0 - at `$.content[0]`"),
+    (OrderBox, {"content": {}}, "Field required - at `$.content.Item`"),
+    (Checked, Checked, "unsupported"),
+    (Checked, {"n": 13}, "13 is unlucky - at `$`"),
+    (Checked, {"n": 14}, "14 too - at `$`"),
+    (Data, Data(5), "at `$.order`"),  # type: ignore[arg-type]
+    (DataOfStructs, {"batch": {"orders": 1}}, "valid array - at `$.batch.orders`"),
+    (Typed, {"order": ORDER, "m": 1}, "would lose field 'm' at $, which its type does not have"),
+    (list[Batch], [{"orders": [ORDER], "m": 1}], "Batch has no field 'm'"),
+    (TypedOfStructs, {"n": 1}, "Field required - at `$.batch`"),
+    (Attrs, {"order": 1}, "at `$.order`"),
+    (Batch, Batch([LoudOrder(Item="a")]), "would lose field 'volume' at $.orders[0]: LoudOrder is read as Order"),
+    (Batch, LoudBatch([]), "would lose field 'volume' at $: LoudBatch is read as Batch"),
+    (list[Batch], [LoudBatch([])], "would lose field 'volume' at $[0]"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "said"), REFUSED, ids=str)
+def test_a_value_that_does_not_fit_is_refused_with_its_path(kind: Any, value: Any, said: str) -> None:
+    """pydantic checks all of a type that has one of its schemas anywhere, also rules of msgspec."""
+    assert said in refused(kind, value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Array, "Array is array_like, and has a type of pydantic in it"),
+        (NamedOfStructs, "NamedOfStructs is a NamedTuple"),
+        (Annotated[pydantic.AwareDatetime, msgspec.Meta(tz=True)], "use pydantic.AwareDatetime"),
+        (tuple[Order, msgspec.Raw], "msgspec.Raw"),
+    ],
+)
+def test_a_type_that_pydantic_cannot_read_is_refused_at_import(kind: Any, said: str) -> None:
+    """Otherwise all its jobs would fail."""
+    with pytest.raises(TaskError) as caught:
+        handler_of(kind)
+
+    assert said in str(caught.value)
+
+
+def test_types_without_pydantic_are_read_by_msgspec() -> None:
+    """Nothing changes for them, although pydantic is imported: msgspec is strict, and faster."""
+
+    class Plain(msgspec.Struct):
+        n: int
+
+    async def handler(plain: Plain, data: dict[str, int], kind: PlainAttrs) -> None: ...
+
+    known = task(handler)
+
+    assert "pydantic" in sys.modules
+    assert isinstance(known.signature._decoder, msgspec.json.Decoder)
+    with pytest.raises(InvalidJob, match="Expected `int`, got `str`"):
+        known.job(Plain("5"), {}, PlainAttrs(1))  # type: ignore[arg-type]
