@@ -77,7 +77,7 @@ async def place_order(order: NewOrder, db: Db, jobs: Jobs) -> dict[str, int]:
             order_id = await db.fetchval(
                 "insert into orders (item, email) values ($1, $2) returning id", order.item, order.email
             )
-            job = await jobs.add_job(confirm_order, OrderPlaced(order_id, order.email), connection=db)
+            job = await jobs.add_job(confirm_order, OrderPlaced(order_id=order_id, email=order.email), connection=db)
             # The check is last to show this: an error rolls back the order, and the job with it.
             await db.execute("update items set stock = stock - 1 where name = $1", order.item)
     except asyncpg.CheckViolationError:

@@ -3,14 +3,14 @@
 import asyncio
 import os
 
-import msgspec
+from pydantic import BaseModel
 
 from asyncq import JobContext, Task, task
 
 MAIL_S = float(os.environ.get("SHOP_MAIL_S", "0.1"))
 
 
-class OrderPlaced(msgspec.Struct, frozen=True):
+class OrderPlaced(BaseModel, frozen=True):
     """The payload of a job: ids, and values that do not change. The handler reads the rest when it runs."""
 
     order_id: int

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, assert_type
 
 import asyncpg
 import msgspec
+import pydantic
 
 from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, Task, UniquePolicy, Worker, add_job, task
 
@@ -21,6 +22,11 @@ class Email(msgspec.Struct):
 
 class Row(TypedDict):
     id: int
+
+
+class Order(pydantic.BaseModel):
+    item: str
+    count: pydantic.PositiveInt = 1
 
 
 class LoudEmail(Email):
@@ -53,6 +59,19 @@ async def import_row(row: Row) -> None: ...
 
 @task
 async def anything(payload: Any, ctx: JobContext) -> None: ...
+
+
+@task
+async def confirm(order: Order) -> None: ...
+
+
+async def models(client: Client, ctx: JobContext) -> None:
+    await client.add_job(confirm, Order(item="tea"))
+    await ctx.add_job(confirm, Order(item="tea", count=2))
+    await client.add_job(confirm, {"item": "tea"})  # error: a dict is no Order
+    await client.add_job(confirm, Email("a@b.c"))  # error: an Email is no Order
+    await client.add_jobs([confirm.job(Order(item="tea"))])
+    confirm.job(order=5)  # error: an int is no Order
 
 
 async def payloads(client: Client) -> None:
