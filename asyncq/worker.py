@@ -256,8 +256,7 @@ class Worker:
         lifespan = Lifespan(partial(self._lifespan, self), name_of(self._lifespan), self._observers, fail=stop.fail)
         try:
             value = await stop.unless_asked(lifespan.open())
-            if not stop.is_asked:
-                await self._supervise(stop, value, once=once, started=started)
+            await self._supervise(stop, value, once=once, started=started)
         finally:
             await lifespan.close()
 

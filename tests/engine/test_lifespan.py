@@ -15,7 +15,7 @@ from asyncq.domain.events import JobCompleted, ResourceFailed, WorkerStarted, Wo
 from asyncq.engine.base import held
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_S, wait_until
 
 Lifespan = Callable[[Worker], AbstractAsyncContextManager[Any]]
 
@@ -144,7 +144,8 @@ async def test_an_end_that_takes_too_long_is_cancelled(
         yield
         await asyncio.Event().wait()
 
-    await make_worker(step, lifespan=lifespan).run_once()
+    with anyio.fail_after(LIMIT_S):
+        await make_worker(step, lifespan=lifespan).run_once()
 
     assert ["TimeoutError: it was not closed within 0.05 s"] == [event.error for event in seen.of(ResourceFailed)]
 
@@ -202,7 +203,8 @@ async def test_a_worker_that_is_stopped_meanwhile_cancels_its_start(make_worker:
     async with asyncio.TaskGroup() as group:
         running = group.create_task(worker.run())
         await wait_until(lambda: steps == ["opening"], description="the start")
-        await worker.stop()
+        with anyio.fail_after(5):
+            await worker.stop()
 
     assert (["opening", "cancelled"], []) == (steps, seen.of(WorkerStarted))
     assert running.result() is None
@@ -216,7 +218,8 @@ async def test_a_worker_that_is_cancelled_closes_its_lifespan(
     @asynccontextmanager
     async def lifespan(_: Worker) -> AsyncGenerator[None]:
         yield
-        await anyio.lowlevel.checkpoint()
+        for _ in range(100):
+            await anyio.lowlevel.checkpoint()
         steps.append("closed")
 
     with anyio.CancelScope() as scope:
