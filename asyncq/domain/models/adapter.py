@@ -69,8 +69,8 @@ class Adapter:
             # Not `from error`: its message has the value, and a payload is never logged.
             raise msgspec.ValidationError(_said(error, path)) from None
 
-    def encode(self, value: Any, *, path: str = "$", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
-        """Write an instance of the type, or a value with the same JSON.
+    def encode(self, value: Any, *, path: str = "$", field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
+        """Write an instance of the type, or a value with the same JSON; `field` is its name in errors.
 
         InvalidJob (GWBPL): it cannot be written, holds NaN or Infinity, or a field of a subclass would be lost. Whether
         the type reads the text, `decode` says.
@@ -80,21 +80,22 @@ class Adapter:
         except _UNWRITABLE as error:
             if not is_json(value):
                 place = "" if path == "$" else f" at {path}"
-                raise _refused(f"payload cannot be written as JSON{place}: {_first_line(error)}") from error
+                raise _refused(field, f"cannot be written as JSON{place}: {_first_line(error)}") from error
             # A serializer of the program takes its type only.
-            text = encode(value, limit=limit)
+            text = encode(value, field=field, limit=limit)
         may_lack = _MAY_LACK.search(text)
-        if may_lack and (found := not_finite(value, path)) is not None:
-            raise _refused(f"payload holds NaN or Infinity at {found}, which JSON lacks")
-        check_text(text, limit=limit)
+        if may_lack and (found := not_finite(value)) is not None:
+            raise _refused(field, f"holds NaN or Infinity at {path}{found}, which JSON lacks")
+        check_text(text, field=field, limit=limit)
         try:
             read = self.decode(text)
         except msgspec.ValidationError:
             return text
-        if may_lack and (found := not_finite(read, path)) is not None:
-            raise _refused(f"payload holds NaN or Infinity at {found}, which JSON lacks")
-        if (lost := lost_field(value, read, path)) is not None:
-            raise _refused(f"payload would lose {lost}")
+        if may_lack and (found := not_finite(read)) is not None:
+            raise _refused(field, f"holds NaN or Infinity at {path}{found}, which JSON lacks")
+        if (lost := lost_field(value, read)) is not None:
+            place, name, reason = lost
+            raise _refused(field, f"would lose field {name} at {path}{place}: {reason}")
         return text
 
     def _written(self, value: Any) -> str:
@@ -129,8 +130,8 @@ def _plain(value: Any) -> Any:
     return msgspec.json.decode(write_json(value))
 
 
-def _refused(said: str) -> InvalidJob:
-    return InvalidJob(said, code="GWBPL", field="payload")
+def _refused(field: str, said: str) -> InvalidJob:
+    return InvalidJob(f"{field} {said}", code="GWBPL", field=field)
 
 
 def _first_line(error: Exception) -> str:

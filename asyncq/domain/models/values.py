@@ -1,17 +1,22 @@
 """Looks into values that pydantic writes: for sets, numbers without JSON, and fields that a type does not write."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from asyncq.domain.payload import rank
 
-_SCALARS = (str, bytes, bytearray, int, None.__class__)
+# Nearly all values have these types, and contain no others.
+_SCALARS = frozenset({str, int, bool, None.__class__, bytes, datetime, date, UUID})
+_LEAVES = _SCALARS | {float, Decimal}
 _SETS = (set, frozenset)
 
 
@@ -20,16 +25,23 @@ def is_a(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
-def fields_of(value: Any) -> list[str]:
+def fields_of(value: Any) -> Sequence[str]:
     """The names of the fields of an object; a model may have more of them than its class."""
-    kind: type[Any] = value.__class__
+    names = _fields_of_class(value.__class__)
+    extra = getattr(value, "__pydantic_extra__", None)
+    return (*names, *extra) if extra else names
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields_of_class(kind: type[Any]) -> tuple[str, ...]:
     if hasattr(kind, "__attrs_attrs__"):
-        return [field.name for field in kind.__attrs_attrs__]
+        found: Any = kind.__attrs_attrs__
+        return tuple(field.name for field in found)
     if hasattr(kind, "__pydantic_fields__"):
-        return [*kind.__pydantic_fields__, *(getattr(value, "__pydantic_extra__", None) or ())]
+        return tuple(kind.__pydantic_fields__)
     if dataclasses.is_dataclass(kind):
-        return [field.name for field in dataclasses.fields(kind)]
-    return [*getattr(kind, "__struct_fields__", ())]
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(getattr(kind, "__struct_fields__", ()))
 
 
 def is_json(value: Any) -> bool:
@@ -39,35 +51,55 @@ def is_json(value: Any) -> bool:
     return value is None or value.__class__ in (str, int, float, bool, msgspec.Raw)
 
 
-def not_finite(value: Any, path: str) -> str | None:
-    """The path of a number that JSON lacks."""
+def not_finite(value: Any) -> str | None:
+    """The path of a number that JSON lacks, from the value on; empty for the value itself."""
     if is_a(value, Enum):
         value = value.value
     if is_a(value, float):
-        return None if math.isfinite(value) else path
+        return None if math.isfinite(value) else ""
     if is_a(value, Decimal):
-        return None if value.is_finite() else path
-    return next((found for step, item in _parts(value) if (found := not_finite(item, path + step)) is not None), None)
+        return None if value.is_finite() else ""
+    for key, item in _parts(value):
+        if item.__class__ not in _SCALARS and (found := not_finite(item)) is not None:
+            return _step(key) + found
+    return None
 
 
-def lost_field(value: Any, read: Any, path: str) -> str | None:
-    """A field of a value that the value which was read from its JSON does not have, with its place."""
-    if is_a(value, dict) and is_a(read, dict) and (unknown := value.keys() - read.keys()):
-        return f"field {min(unknown, key=str)!r} at {path}, which its type does not have"
-    names = fields_of(value)
-    if lost := [name for name in names if name not in {*fields_of(read)}]:
-        if not fields_of(read):
-            return None  # A validator or serializer of the program made another kind of value.
-        kinds = f"{value.__class__.__qualname__} is read as {read.__class__.__qualname__}"
-        return f"field {lost[0]!r} at {path}: {kinds}; annotate the subclass, or a union with it"
-    if is_a(value, _SETS) and is_a(read, _SETS):
+def lost_field(value: Any, read: Any) -> tuple[str, str, str] | None:
+    """A field of a value that is not in the value that was read from its JSON: where it is, its name, the reason."""
+    if is_a(value, dict) and is_a(read, dict):
+        unknown = value.keys() - read.keys()
+        if unknown:
+            return "", f"{min(unknown, key=str)!r}", "its type does not have it"
+        pairs: Any = ((key, item, read[key]) for key, item in value.items())
+    elif is_a(value, _SETS) and is_a(read, _SETS):
         kept = {item.__class__: item for item in read}
-        pairs = [("[...]", item, kept.get(item.__class__, next(iter(read), None))) for item in value]
+        pairs = (("...", item, kept.get(item.__class__, next(iter(read), None))) for item in value)
+    elif is_a(value, list | tuple) and is_a(read, list | tuple):
+        pairs = ((index, item, other) for index, (item, other) in enumerate(zip(value, read, strict=False)))
     else:
-        others = dict(_parts(read))
-        pairs = [(step, item, others[step]) for step, item in _parts(value) if step in others]
-    found = (lost_field(item, other, path + step) for step, item, other in pairs)
-    return next((lost for lost in found if lost is not None), None)
+        names, others = fields_of(value), fields_of(read)
+        if not others:
+            return None  # A validator or serializer of the program made another kind of value.
+        if names != others and (lost := [name for name in names if name not in others]):
+            kinds = f"{value.__class__.__qualname__} is read as {read.__class__.__qualname__}"
+            return "", f"{lost[0]!r}", f"{kinds}; annotate the subclass, or a union with it"
+        if is_a(value, Mapping):
+            names = [name for name in others if name in value]
+        pairs = ((name, *_both(value, read, name)) for name in names)
+    for key, item, other in pairs:
+        if item.__class__ not in _LEAVES and (found := lost_field(item, other)) is not None:
+            return _step(key) + found[0], *found[1:]
+    return None
+
+
+def _both(value: Any, read: Any, name: str) -> tuple[Any, Any]:
+    item: Any = value[name] if is_a(value, Mapping) else getattr(value, name, None)
+    return item, getattr(read, name, None)
+
+
+def _step(key: Any) -> str:
+    return f"[{key}]" if is_a(key, int) or key == "..." else f".{key}"
 
 
 def in_order(written: Any, value: Any) -> Any | None:
@@ -108,13 +140,13 @@ def _written_names(value: Any) -> Iterator[tuple[str, Any]]:
         yield alias or name, getattr(value, name, None)
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a value holds, each with its step of a path."""
-    if is_a(value, _SCALARS):
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what a value holds, each with its key, index or name."""
+    if is_a(value, str | bytes | bytearray):
         return
     if is_a(value, Mapping):
-        yield from ((f".{key}", item) for key, item in value.items())
+        yield from value.items()
     elif is_a(value, list | tuple | set | frozenset):
-        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+        yield from enumerate(value)
     else:
-        yield from ((f".{name}", getattr(value, name, None)) for name in fields_of(value))
+        yield from ((name, getattr(value, name, None)) for name in fields_of(value))

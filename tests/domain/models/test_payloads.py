@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.errors import InvalidCrontab, InvalidJob
+from asyncq.domain.models.adapter import Adapter
 from asyncq.domain.signature import Context
 from asyncq.domain.task import Task, task
 
@@ -509,3 +510,13 @@ def test_a_recurring_item_has_such_a_payload() -> None:
 
     with pytest.raises(InvalidCrontab, match=r"greater than 0 - at `\$\.amount`"):
         CronItem(refund, "* * * * *", payload={"order": Order(Item="tea"), "amount": -5})
+
+
+def test_the_error_of_another_value_than_a_payload_names_it() -> None:
+    """Results are written by the same rules."""
+    adapter = Adapter(Base)
+
+    with pytest.raises(InvalidJob, match=r"^result would lose field 'title' at \$: ") as caught:
+        adapter.encode(Named(name="a"), field="result")
+
+    assert "result" == caught.value.field
