@@ -1,7 +1,7 @@
 """The kit for tests: a schema for each test, running due jobs, checking added jobs, moving the clock."""
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -25,7 +25,9 @@ from asyncq import (
     StoreError,
     Worker,
     WorkerStarted,
+    resource,
     task,
+    use,
 )
 from asyncq.store.migrate import migrate_on
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
@@ -738,3 +740,42 @@ async def test_assertions_take_clients_and_connections_only(dsn: str) -> None:
     """A DSN is neither."""
     with pytest.raises(TypeError, match="Client or an asyncpg connection"):
         await assert_added(dsn, rollup)
+
+
+@resource
+async def open_press() -> AsyncGenerator[str]:
+    """A resource of the worker."""
+    raise OSError("no press")
+    yield
+
+
+@task
+async def print_page(page: int, press: str = use(open_press), copies: int = 1) -> None:
+    """Print, or fail to."""
+    if press == "broken":
+        raise ValueError(f"page {page} x {copies} is torn")
+
+
+async def test_a_payload_is_compared_without_resources(client: Client) -> None:
+    """No payload has them, and the fields behind them have their defaults."""
+    added = await client.add_job(print_page.job(page=3))
+
+    (job,) = await assert_added(client, print_page, page=3, copies=1)
+
+    assert added.id == job.id
+    with pytest.raises(
+        TypeError, match="the payload of task 'print_page' has no field 'press'; there are copies, page"
+    ):
+        await assert_added(client, print_page, press="broken")
+
+
+async def test_run_due_replaces_resources(dsn: str, schema: str, client: Client) -> None:
+    """A test brings its own, also one with which the handler fails."""
+    await client.add_job(print_page.job(page=3))
+    with pytest.raises(ValueError, match="page 3 x 1 is torn"):
+        await run_due(dsn, [print_page], schema=schema, overrides={open_press: "broken"}, raise_errors=True)
+
+    await client.add_job(print_page.job(page=4))
+    ran = await run_due(dsn, [print_page], schema=schema)
+
+    assert ["OSError: no press"] == [text.partition("\n")[0] for text in ran.errors.values()]
