@@ -1,8 +1,9 @@
 """One scenario for each event: no event may be documented that is never emitted."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -420,6 +421,16 @@ async def _(scene: Scene) -> None:
         await scene.seen.wait_for(events.TransactionOpen)
 
     await scene.run(linger, until=events.JobCompleted)
+
+
+@provokes(events.ResourceFailed)
+async def _(scene: Scene) -> None:
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Worker) -> AsyncGenerator[None]:
+        yield
+        raise OSError("it hung up")
+
+    await scene.make_worker(lifespan=lifespan).run_once()
 
 
 def all_events() -> set[type[Event]]:
