@@ -17,6 +17,7 @@ _SKIPPED = frozenset(
     ["metadata", "config", "default", "serialization", "expected", "computed_fields", "python_schema", "strict_schema"]
 )
 _WITH_CONFIG = ("model", "dataclass", "typed-dict")
+_OBJECTS = ("is-instance", "is-subclass", "callable")
 _WITH_FIELDS = ("model-fields", "dataclass-args", "typed-dict")
 
 _Schema = Mapping[str, Any]
@@ -76,6 +77,8 @@ def _faults(schema: Any, where: str, config: _Schema, seen: set[int]) -> Iterato
         config = schema.get("config") or {}
     if kind == "bytes" and config.get("ser_json_bytes", "utf8") != config.get("val_json_bytes", "utf8"):
         yield f"{where} is written and read differently: set ser_json_bytes and val_json_bytes to one value"
+    if kind == "generator":
+        yield f"{where} is an Iterable, which pydantic checks only when the handler iterates over it; use list"
     if kind in _WITH_FIELDS:
         owner = schema.get("model_name") or schema.get("dataclass_name") or schema.get("cls_name") or "the type"
         for name, field in _fields(schema):
@@ -90,6 +93,11 @@ def _faults(schema: Any, where: str, config: _Schema, seen: set[int]) -> Iterato
 
 
 def _faults_of_field(name: str, field: _Schema, at: str, config: _Schema) -> Iterator[str]:
+    inner: _Schema = field["schema"]
+    while inner.get("type") in ("default", "nullable"):
+        inner = inner["schema"]
+    if inner.get("type") in _OBJECTS:
+        yield f"{at} is an object that pydantic does not read from JSON; give its type a schema, or make it a model"
     is_required = field["required"] if "required" in field else field["schema"].get("type") != "default"
     if is_required and (field.get("serialization_exclude") or field.get("init_only")):
         reason = "exclude=True leaves it out" if field.get("serialization_exclude") else "an InitVar is not written"

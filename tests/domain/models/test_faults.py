@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypedDict
 
 import msgspec
@@ -163,6 +163,22 @@ class Later(pydantic.BaseModel):
     other: "NotDefined"  # type: ignore[name-defined]  # noqa: F821 - it is never defined
 
 
+class Struct(msgspec.Struct):
+    n: int
+
+
+class Arbitrary(pydantic.BaseModel, arbitrary_types_allowed=True):
+    struct: Struct | None = None
+
+
+class WithClass(pydantic.BaseModel):
+    kind: type[Secret]
+
+
+class Lazy(pydantic.BaseModel):
+    items: Iterable[int]
+
+
 class Recursive(pydantic.BaseModel):
     password: pydantic.SecretStr
     children: list["Recursive"] = []
@@ -221,6 +237,9 @@ REFUSED: list[tuple[Any, str]] = [
     (list[Old], "Old is a model of pydantic.v1"),
     (OldData, "OldData is a model of pydantic.v1"),
     (Later, "is not fully defined"),
+    (Arbitrary, "field 'struct' of Arbitrary is an object that pydantic does not read from JSON"),
+    (WithClass, "field 'kind' of WithClass is an object that pydantic does not read from JSON"),
+    (Lazy, "field 'items' of Lazy is an Iterable, which pydantic checks only when the handler iterates"),
     (FieldDefault, "the default FieldInfo("),
 ]
 

@@ -150,10 +150,6 @@ class PlainAttrs:
     n: int
 
 
-class WithStruct(pydantic.BaseModel, arbitrary_types_allowed=True):
-    batch: Batch
-
-
 def handler_of(kind: Any) -> Task[...]:
     """A task whose only parameter has a type."""
 
