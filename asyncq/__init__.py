@@ -60,15 +60,18 @@ from asyncq.domain.events import (
     JobCompleted,
     JobDiscarded,
     JobEvent,
+    JobExpired,
     JobInterrupted,
     JobLost,
     JobRetried,
+    JobsExpired,
     JobsFetched,
     JobSnoozed,
     JobsPruned,
     JobsRescued,
     JobsReturned,
     JobStarted,
+    JobTimedOut,
     LeaseInDoubt,
     LeaseOnly,
     ListenConnected,
@@ -102,6 +105,7 @@ from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
+from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.run.context import JobContext
 from asyncq.worker import Worker
@@ -159,6 +163,7 @@ __all__ = [
     "JobContext",
     "JobDiscarded",
     "JobEvent",
+    "JobExpired",
     "JobInterrupted",
     "JobKeyMode",
     "JobLost",
@@ -169,6 +174,8 @@ __all__ = [
     "JobSpec",
     "JobStarted",
     "JobState",
+    "JobTimedOut",
+    "JobsExpired",
     "JobsFetched",
     "JobsPruned",
     "JobsRescued",
@@ -209,6 +216,7 @@ __all__ = [
     "TaskError",
     "TasksLeftBehind",
     "TimeDigest",
+    "Timeout",
     "TooManyStuck",
     "TransactionAborted",
     "TransactionOpen",

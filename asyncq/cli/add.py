@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import msgspec
 
-from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, instant
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, expiry, instant
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
 from asyncq.domain.job import OPTIONS, Added
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
+from asyncq.domain.time_limit import Timeout
 
 PURPOSE = """\
 Add a job, and print its id.
@@ -58,6 +59,10 @@ def add_parser(commands: Commands) -> None:
     add("--force", action="store_true", default=None, help="add the job in spite of its policy")
     add("--rerun", action="store_true", default=None, help="if the other job runs, run it once more afterwards")
     add("--idempotency-key", metavar="KEY", help="a name of this request; repeated within a day, it adds nothing")
+    add("--timeout", metavar="TIME", type=duration, help="the time limit of one attempt: 90s, 5m, 2h")
+    add("--soft-timeout", metavar="TIME", type=duration, help="after this time its handler is asked to end")
+    add("--expires", metavar="TIME", type=expiry, help="until when it may start, else it is cancelled: 5m, or a time")
+    add("--deadline", metavar="TIME", type=expiry, help="until when all its attempts have to end")
     add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
 
 
@@ -69,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
         "meta": None if options.meta is None else _object("--meta", options.meta),
         "unique": None if options.unique is None else _object("--unique", options.unique),
     }
+    if options.soft_timeout is not None:
+        given["timeout"] = Timeout(soft=options.soft_timeout, hard=options.timeout)
     payload = _json("the payload", text)
     # Checked before a connection is opened: an invalid job needs none.
     spec = make_spec(options.task, payload, given, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)

@@ -171,6 +171,11 @@ def instant(text: str) -> datetime:
     return value
 
 
+def expiry(text: str) -> timedelta | datetime:
+    """A time span from now, or a point in time."""
+    return duration(text) if _PART.match(text) and not _DAY.match(text) else instant(text)
+
+
 def _whole(least: int, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_OF_BIGINT or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
@@ -190,6 +195,7 @@ def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
 
 
 _LETTER = re.compile("-[a-z]")
+_DAY = re.compile(r"\d{4}-?\d")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DIGITS_OF_BIGINT = 18

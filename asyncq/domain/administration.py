@@ -43,8 +43,8 @@ class Reason(msgspec.Struct, frozen=True):
     """One reason why a job does not run, or `ready`.
 
     Attributes:
-        reason: A word: `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`, `queue_behind`,
-            `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+        reason: A word: `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`,
+            `queue_behind`, `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
         detail: A sentence for people: the job, the worker, the time.
     """
 

@@ -5,7 +5,7 @@ sql/functions/add/new_job.sql makes the same record from that object.
 
 import hashlib
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from asyncq.domain.base_types import write_json
 from asyncq.domain.canonical import quote
 from asyncq.domain.job import JobSpec
+from asyncq.domain.time_limit import Extras, extras_of
 from asyncq.domain.unique import DEFAULT_STATES, OnConflict, UniquePolicy
 
 DEFAULT_WINDOW = timedelta(hours=24)
@@ -36,6 +37,11 @@ def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]
         "rerun": spec.rerun,
         "idempotency_key": spec.idempotency_key,
         "idempotency_window_s": spec.idempotency_key and window.total_seconds(),
+        **(msgspec.structs.asdict(extras) if (extras := extras_of(spec.timeout)) else {}),
+        "expires_s": _seconds(spec.expires),
+        "expires_at": _moment(spec.expires),
+        "deadline_s": _seconds(spec.deadline),
+        "deadline_at": _moment(spec.deadline),
     }
     return {name: value for name, value in said.items() if value}
 
@@ -65,6 +71,11 @@ class Record(msgspec.Struct, omit_defaults=True):
     rerun: bool | None = None
     idempotency_key: str | None = None
     window_s: float | None = None
+    extras: Extras | None = None
+    expires_s: float | None = None
+    expires_at: datetime | None = None
+    deadline_s: float | None = None
+    deadline_at: datetime | None = None
 
 
 def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[str, str] | None = None) -> str | None:
@@ -84,6 +95,12 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         idempotency_key=spec.idempotency_key,
         window_s=None if spec.idempotency_key is None else window.total_seconds(),
     )
+    if spec.timeout is not None:
+        record.extras = extras_of(spec.timeout)
+    if spec.expires is not None:
+        record.expires_s, record.expires_at = _seconds(spec.expires), _moment(spec.expires)
+    if spec.deadline is not None:
+        record.deadline_s, record.deadline_at = _seconds(spec.deadline), _moment(spec.deadline)
     if spec.singleton or spec.unique is not None:
         policy = spec.unique or SINGLETON
         key = (
@@ -100,3 +117,11 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         record.unique_key = f"\\x{key}"
     text = write_json(record).decode()
     return None if text == "{}" else text
+
+
+def _seconds(expiry: timedelta | datetime | None) -> float | None:
+    return expiry.total_seconds() if isinstance(expiry, timedelta) else None
+
+
+def _moment(expiry: timedelta | datetime | None) -> datetime | None:
+    return expiry.astimezone(UTC) if isinstance(expiry, datetime) else None

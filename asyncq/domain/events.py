@@ -164,6 +164,12 @@ class JobsPruned(Event, frozen=True, kw_only=True):
     key_locks: int
 
 
+class JobsExpired(Event, frozen=True, kw_only=True):
+    """This worker ended waiting jobs that had expired, as cancelled; no fetch had claimed them."""
+
+    job_ids: tuple[int, ...]
+
+
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next round tries again."""
 
@@ -363,6 +369,13 @@ class JobCompleted(JobEvent, frozen=True, kw_only=True):
     duration_s: float
 
 
+class JobTimedOut(JobEvent, frozen=True, kw_only=True):
+    """The hard time limit cancelled the handler; this is committed; JobRetried or JobDiscarded follows."""
+
+    duration_s: float
+    timeout_s: float
+
+
 class JobRetried(JobEvent, frozen=True, kw_only=True):
     """An attempt failed; this is committed, and the job waits for its retry."""
 
@@ -389,6 +402,10 @@ class JobCancelled(JobEvent, frozen=True, kw_only=True):
 
     duration_s: float
     error: str
+
+
+class JobExpired(JobEvent, frozen=True, kw_only=True):
+    """The job had expired before its first run could start here; it has ended as cancelled; this is committed."""
 
 
 class JobInterrupted(JobEvent, frozen=True, kw_only=True):

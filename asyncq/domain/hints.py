@@ -4,14 +4,16 @@ import difflib
 from collections.abc import Collection, Mapping
 
 _RUN_AT = "run_at= is the time before which it does not start: datetime.now(UTC) + timedelta(seconds=5)"
-_TIMEOUT = "there is no time limit: use asyncio.timeout() in the handler"
+_TIMEOUT = "timeout= limits the time of one attempt: '30 s', or Timeout(soft='20 s', hard='30 s')"
+_EXPIRES = "expires= is the time within which its first run has to start"
 _ATTEMPTS = "max_attempts= counts all attempts, the first one too"
 _KEYS = "job_key= names a job, idempotency_key= a request, unique= has a rule"
 
 JOB_OPTIONS = {
     **dict.fromkeys(("at", "countdown", "defer_by", "defer_until", "delay", "eta", "not_before", "schedule"), _RUN_AT),
     **dict.fromkeys(("schedule_at", "schedule_in", "scheduled_at", "start_at", "start_after"), _RUN_AT),
-    **dict.fromkeys(("job_timeout", "max_runtime", "soft_time_limit", "time_limit", "timeout"), _TIMEOUT),
+    **dict.fromkeys(("job_timeout", "max_runtime", "soft_time_limit", "soft_timeout", "time_limit"), _TIMEOUT),
+    **dict.fromkeys(("expire", "expires_at", "expires_in", "ttl"), _EXPIRES),
     **dict.fromkeys(("attempts", "max_retries", "max_tries", "retries", "retry_limit"), _ATTEMPTS),
     **dict.fromkeys(("_job_id", "dedupe_key", "job_id", "key", "task_id", "unique_key"), _KEYS),
     **dict.fromkeys(("backoff", "default_retry_delay", "retry", "retry_delay"), "@task(retry=...) has the waits"),

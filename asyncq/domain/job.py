@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpack
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpac
 import msgspec
 
 from asyncq.domain import hints
-from asyncq.domain.errors import InvalidJob
+from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
 from asyncq.domain.payload import encode
 from asyncq.domain.states import JobState
+from asyncq.domain.time_limit import Duration, Timeout, as_expiry, as_timeout
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
 
 MAX_NAME = 128
@@ -54,6 +55,11 @@ class JobOptions(TypedDict, total=False):
         rerun: Whether to remember the payload if the job that prevents this one runs: at its end it runs again.
         idempotency_key: A name of this request, 1 to 200 characters. An add with the same key within the client's
             `idempotency_window` (a day for adds by a context) returns the same job. None by default.
+        timeout: The time limit of one attempt: seconds, a timedelta, text such as `"30 s"`, or a `Timeout`. It replaces
+            the task's limits.
+        expires: The time by which its first run has to start, else it ends as cancelled: a duration from the add (or
+            from `run_at`, if that is later), or a datetime with a time zone. None by default.
+        deadline: The end of all its attempts, in the same forms: a run is cut off then, and no retry starts later.
     """
 
     queue: str | None
@@ -70,6 +76,9 @@ class JobOptions(TypedDict, total=False):
     force: bool | None
     rerun: bool | None
     idempotency_key: str | None
+    timeout: Timeout | Duration | None
+    expires: Duration | datetime | None
+    deadline: Duration | datetime | None
 
 
 # Characters that break a log line or a terminal.
@@ -113,6 +122,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     force: bool = False
     rerun: bool = False
     idempotency_key: str | None = None
+    timeout: Timeout | None = None
+    expires: timedelta | datetime | None = None
+    deadline: timedelta | datetime | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -152,6 +164,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             given["meta"] = _meta(given["meta"])
         if "unique" in given or "singleton" in given:
             given = _policy(given)
+        if "timeout" in given:
+            given["timeout"] = _limit(as_timeout, given["timeout"], "timeout")
+        for name in ("expires", "deadline"):
+            if name in given:
+                given[name] = _limit(functools.partial(as_expiry, name=name), given[name], name)
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
@@ -227,7 +244,9 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """A job that this worker holds: the columns of the type `_claim`, in their order.
 
     No field can refer back to it, so the garbage collector need not visit it; there are many. For `due`, `created` and
-    `updated` see `moment.py`. `is_packed`: for a job of a queue, whether it was claimed in a batch.
+    `updated` see `moment.py`. `extras` is JSON, None for most jobs. `expires_at`
+    and `deadline_at` are times on the performance counter. `is_packed`: for a job of a queue, whether it was
+    claimed in a batch.
     """
 
     id: int
@@ -247,6 +266,9 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     payload: str
     meta: str | None
     last_error: str | None
+    extras: str | None = None
+    expires_at: float | None = None
+    deadline_at: float | None = None
     is_packed: bool = False
 
     @property
@@ -286,7 +308,7 @@ def check(spec: JobSpec) -> None:
     if spec.priority is not None:
         check_number("priority", spec.priority, -INT2 - 1, INT2, "22003")
     if spec.run_at is not None:
-        check_instant(spec.run_at)
+        check_instant(spec.run_at, "run_at")
     if spec.job_key_mode is not None and spec.job_key_mode not in tuple(JobKeyMode):
         modes = ", ".join(repr(str(mode)) for mode in JobKeyMode)
         _refuse(f"job_key_mode {spec.job_key_mode!r} is unknown, expected one of {modes}", "GWBKM", "job_key_mode")
@@ -297,6 +319,12 @@ def check(spec: JobSpec) -> None:
     _check_policy(spec)
     if spec.idempotency_key is not None:
         _check_filled("idempotency_key", spec.idempotency_key, MAX_REQUEST, "GWBIK")
+    if spec.expires is not None:
+        _check_expiry(spec.expires, "expires")
+    if spec.deadline is not None:
+        _check_expiry(spec.deadline, "deadline")
+    if spec.timeout is not None and not isinstance(spec.timeout, Timeout):  # pyright: ignore[reportUnnecessaryIsInstance]
+        _refuse(f"timeout of a JobSpec must be a Timeout, got {spec.timeout!r}", "GWBDU", "timeout")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -383,18 +411,25 @@ def check_number(field: str, value: Any, low: int, high: int, code: str) -> None
         _refuse(f"{field} is {value}, expected {low} to {high}", code, field, limit=limit, length=value)
 
 
-def check_instant(run_at: Any) -> None:
-    """Raise InvalidJob unless a `run_at` is a datetime with a time zone, in the years 1 to 9999."""
-    if not isinstance(run_at, datetime):
-        how = " (datetime.now(UTC) + it)" if isinstance(run_at, timedelta) else ""
-        _refuse(f"run_at must be a datetime with a time zone, got {run_at!r}{how}", "22007", "run_at")
-    if run_at.utcoffset() is None:
-        said = f"run_at {run_at.isoformat()} has no time zone; use datetime.now(timezone.utc) + ... or .astimezone()"
-        _refuse(said, "22007", "run_at")
+def check_instant(value: Any, field: str) -> None:
+    """Raise InvalidJob unless a value is a datetime with a time zone, in the years 1 to 9999."""
+    if not isinstance(value, datetime):
+        how = " (datetime.now(UTC) + it)" if isinstance(value, timedelta) else ""
+        _refuse(f"{field} must be a datetime with a time zone, got {value!r}{how}", "22007", field)
+    if value.utcoffset() is None:
+        said = f"{field} {value.isoformat()} has no time zone; use datetime.now(timezone.utc) + ... or .astimezone()"
+        _refuse(said, "22007", field)
     try:
-        run_at.astimezone(UTC)
+        value.astimezone(UTC)
     except OverflowError:
-        _refuse(f"run_at {run_at.isoformat()} is outside of the years 1 to 9999 in UTC", "22008", "run_at")
+        _refuse(f"{field} {value.isoformat()} is outside of the years 1 to 9999 in UTC", "22008", field)
+
+
+def _check_expiry(value: Any, field: str) -> None:
+    if isinstance(value, datetime):
+        check_instant(value, field)
+    else:
+        _limit(functools.partial(as_expiry, name=field), value, field)
 
 
 def _flags(flags: Any) -> tuple[str, ...]:
@@ -421,6 +456,14 @@ def _meta(meta: Any) -> str:
     if not isinstance(meta, dict):
         _refuse(f"meta must be a dict, got {meta!r}", "22023", "meta")
     return encode(meta, field="meta")
+
+
+def _limit(read: Callable[[Any], Any], given: Any, field: str) -> Any:
+    """Read a time limit; InvalidJob with the code that SQL raises if it is not valid."""
+    try:
+        return read(given)
+    except ConfigurationError as error:
+        raise InvalidJob(str(error), code="GWBDU", field=field) from error
 
 
 def _refuse(message: str, code: str, field: str, *, limit: int | None = None, length: int | None = None) -> NoReturn:

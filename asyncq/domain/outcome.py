@@ -3,18 +3,22 @@
     outcome        the row                                        attempts
     Completed      deleted                                        -
     Failed         waits for its retry, or discarded at the last  + 1
+    TimedOut       the same: the handler ran too long             + 1
     RetryLater     the same with the handler's own delay          + 1
     Discarded      discarded at once                              all; one was made
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
     Aborted        due soon; the 11th in a row fails              + 0
     Returned       due as it was, never started                   + 0
+    Expired        deleted, as cancelled, never started           -
 
 A request that was recorded in a running job's row overrules the outcome; only the database knows of it:
 
     request        the row                                        attempts
     cancelled      deleted                                        -
     rerun          begins again, with the new payload             0
+
+After its deadline a job gets no further attempt: where one would start later, the job is discarded.
 
 A job that a shutdown interrupted ten times in a row, or whose transaction was aborted ten times, may itself be the
 cause: the eleventh time counts.
@@ -34,6 +38,7 @@ MAX_ERROR = 16 * 1024
 FALLBACK_DELAY_S = 60.0
 FIRST_ABORT_DELAY_S = 0.02
 LONGEST_ABORT_DELAY_S = 10.0
+PAST_DEADLINE = "DeadlineExceeded: no attempt is made after the deadline of the job"
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -44,6 +49,13 @@ class Failed(msgspec.Struct, frozen=True):
     """The handler raised, or the payload did not decode."""
 
     error: str
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    """The hard time limit cancelled the handler."""
+
+    error: str
+    timeout_s: float
 
 
 class RetryLater(msgspec.Struct, frozen=True):
@@ -79,7 +91,11 @@ class Returned(msgspec.Struct, frozen=True):
     """The job was claimed but never started."""
 
 
-Outcome = Completed | Failed | RetryLater | Discarded | Snoozed | Interrupted | Aborted | Returned
+class Expired(msgspec.Struct, frozen=True):
+    """The job has expired: its first run did not start in time."""
+
+
+Outcome = Completed | Failed | TimedOut | RetryLater | Discarded | Snoozed | Interrupted | Aborted | Returned | Expired
 
 
 Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
@@ -111,32 +127,39 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     discarded: bool = False
 
 
-def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float) -> Settlement:
-    """The values that an outcome writes; `random` is between 0 and 1, for jitter."""
+def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float = 0.0) -> Settlement:
+    """The values that an outcome writes.
+
+    `random` is between 0 and 1, for jitter; `now` is the time of the performance counter, for the deadline.
+    """
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     match outcome:
         case Completed():
             return completion(claim)
-        case Failed(error):
-            return _failure(claim, error, None, policy, random)
+        case Failed(error) | TimedOut(error):
+            return _failure(claim, error, None, policy, random, now)
         case RetryLater(error, delay_s):
-            return _failure(claim, error, delay_s, policy, random)
+            return _failure(claim, error, delay_s, policy, random, now)
         case Discarded(error):
             return settlement(attempts=INT2, error=error, interruptions=0, discarded=True)
+        case Snoozed(delay_s) if _is_too_late(claim, now + delay_s):
+            return settlement(attempts=INT2, error=PAST_DEADLINE, interruptions=0, discarded=True)
         case Snoozed(delay_s):
             return settlement(delay_s=delay_s, interruptions=0)
         case Interrupted():
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
-                return _failure(claim, error, None, policy, random)
+                return _failure(claim, error, None, policy, random, now)
             return settlement(interruptions=claim.interruptions + 1)
         case Aborted(error):
             if claim.interruptions >= MAX_INTERRUPTIONS:
-                return _failure(claim, error, None, policy, random)
+                return _failure(claim, error, None, policy, random, now)
             delay_s = _abort_delay_s(claim.interruptions, random)
             return settlement(delay_s=delay_s, error=error, interruptions=claim.interruptions + 1)
         case Returned():
             return settlement()
+        case Expired():
+            return settlement(end="cancelled")
         case _:
             assert_never(outcome)
 
@@ -159,14 +182,24 @@ def overruled(settlement: Settlement, ending: Ending) -> Settlement:
             assert_never(ending)
 
 
-def _failure(claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float) -> Settlement:
+def _failure(
+    claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float, now: float
+) -> Settlement:
     attempt = claim.attempts + 1
     discarded = attempt >= claim.max_attempts
     if delay_s is None:
         delay_s, complaint = _delay_s(policy, attempt, random)
         error = clean_error(error + complaint)
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    if not discarded and _is_too_late(claim, now + delay_s):
+        error = clean_error(f"{error}\n\n{PAST_DEADLINE}")
+        return settlement(attempts=INT2, error=error, interruptions=0, discarded=True)
     return settlement(attempts=1, delay_s=delay_s, error=error, interruptions=0, discarded=discarded)
+
+
+def _is_too_late(claim: Claim, start: float) -> bool:
+    """Whether a run that starts then would start after the deadline of its job."""
+    return claim.deadline_at is not None and start >= claim.deadline_at
 
 
 def _abort_delay_s(times_before: int, random: float) -> float:

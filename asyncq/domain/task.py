@@ -8,6 +8,7 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 import msgspec
@@ -21,6 +22,7 @@ from asyncq.domain.job import JobSpec
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature, call_of, innermost
+from asyncq.domain.time_limit import Duration, Timeout, as_timeout
 from asyncq.domain.unique import UniquePolicy
 
 P = ParamSpec("P")
@@ -66,6 +68,7 @@ class Task(Generic[P]):
         cron_items: The recurring jobs of that schedule.
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
         middleware: The functions around the runs of its jobs.
+        timeout: The time limits of one attempt of its jobs; None without any.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -87,6 +90,9 @@ class Task(Generic[P]):
         isolation: Isolation | None = None,
         completes: bool = False,
         middleware: Iterable[Middleware] = (),
+        timeout: Timeout | Duration | None = None,
+        expires: Duration | None = None,
+        deadline: Duration | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -94,6 +100,9 @@ class Task(Generic[P]):
         self.is_named = name is not None
         self.handler = handler
         self.signature = Signature(handler, self.name)
+        for option, limit in {"expires": expires, "deadline": deadline}.items():
+            if isinstance(limit, datetime):
+                raise TaskError(f"task {self.name!r}: {option} must be a duration: its jobs are added one by one")
         try:
             self.retry: RetryPolicy = as_policy(retry)
             self._defaults = JobSpec(task=self.name).with_options(
@@ -103,8 +112,11 @@ class Task(Generic[P]):
                 flags=flags,
                 unique=unique,
                 singleton=singleton,
+                expires=expires,
+                deadline=deadline,
             )
             self.middleware = check_middleware(middleware)
+            self.timeout: Timeout | None = None if timeout is None else as_timeout(timeout)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
@@ -113,6 +125,7 @@ class Task(Generic[P]):
             raise TaskError(f"task {self.name!r}: on_discarded must be a function, got {on_discarded!r}")
         self.on_discarded = on_discarded
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
+        self._check_timeout()
         self.needs_row = self._completes(completes) or self.isolation is not None
         self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
@@ -163,6 +176,18 @@ class Task(Generic[P]):
         else:
             return given
         raise TaskError(f"task {self.name!r}: {fault}")
+
+    def _check_timeout(self) -> None:
+        """Refuse limits without an effect here, at import."""
+        if self.timeout is None or self.signature.takes_context:
+            return
+        if not self.signature.is_async:
+            fault = "a plain function runs in a thread, which cannot be cancelled"
+        elif self.timeout.soft_s is not None:
+            fault = "the soft timeout sets ctx.cancelled"
+        else:
+            return
+        raise TaskError(f"task {self.name!r}: {fault}: the handler needs a parameter for the context")
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
         """Make a job of this task for `add_job` or `add_jobs`.
@@ -301,6 +326,9 @@ def task(
     isolation: Isolation | None = None,
     completes: bool = False,
     middleware: Iterable[Middleware] = (),
+    timeout: Timeout | Duration | None = None,
+    expires: Duration | None = None,
+    deadline: Duration | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -336,6 +364,11 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             a batch, and a transaction at REPEATABLE READ or SERIALIZABLE must start again after it. False by default;
             True keeps its jobs out of batches, so that claiming them costs more.
         middleware: Coroutine functions around the runs of its jobs, inside of those of the worker; none by default.
+        timeout: The time limit of one attempt: seconds, a timedelta, text such as `"30 s"`, or
+            `Timeout(soft="20 s", hard="30 s")`. None by default. In a thread it only sets `ctx.cancelled`.
+        expires: The time from its add within which the first run of a job has to start, else it ends as cancelled. None
+            by default.
+        deadline: The time from its add within which all attempts of a job have to end. None by default.
 
     Returns:
         The task.

@@ -8,6 +8,7 @@ _JOB = "job %(job_id)s (%(task)s, attempt %(attempt)s of %(claim.max_attempts)s)
 SENTENCES: Table = {
     on.JobStarted: debug(f"{_JOB} starts"),
     on.JobCompleted: debug(f"{_JOB} completed in %(ms).1f ms", ms=lambda e: e.duration_s * 1000),
+    on.JobTimedOut: warning(f"{_JOB} was cancelled by its time limit of %(timeout_s)g s, after %(duration_s).1f s"),
     on.JobRetried: warning(f"{_JOB} failed, next try in %(delay_s).1f s: %(error)s", error=first_line),
     # Without the traceback if the record has the exception.
     on.JobDiscarded: error(
@@ -18,6 +19,7 @@ SENTENCES: Table = {
         f"{_JOB} was cancelled after %(duration_s).1f s%(raised)s",
         raised=lambda e: f"; it raised {first_line(e)}" if e.error else "",
     ),
+    on.JobExpired: info(f"{_JOB} has expired, and ends as cancelled without a run"),
     on.JobInterrupted: warning(f"{_JOB} was interrupted and is due again"),
     on.TransactionAborted: warning(
         f"the transaction of {_JOB} was aborted; next try in %(delay_s).1f s, no attempt counted: %(error)s",

@@ -62,6 +62,7 @@ SENTENCES: Table = {
         "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
         "%(requests)s requests, %(key_locks)s key locks"
     ),
+    on.JobsExpired: info("ended %(count)s waiting jobs that had expired: %(job_ids)s", count=lambda e: len(e.job_ids)),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),
     on.TasksLeftBehind: warning(
         "handlers ended before their asyncio tasks, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)

@@ -1,6 +1,7 @@
 """Claims due jobs, and reads when the next one is due. Every rule is in SQL."""
 
 import asyncio
+import time
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
@@ -76,8 +77,17 @@ def in_order(claims: Iterable[Claim]) -> list[Claim]:
 
 
 def read_claim(*row: Any) -> Claim:
-    """Read a job that was claimed in its row: the columns of `_claimed`, in the order of the fields of a claim."""
-    return Claim(*row[: _MOMENTS.start], *map(read_moment, row[_MOMENTS]), *row[_MOMENTS.stop :])
+    """Read a job that was claimed in its row: the columns of `_claimed`, in the order of the fields of a claim.
+
+    The last two are the seconds until it expires, and until its deadline.
+    """
+    claim = Claim(*row[: _MOMENTS.start], *map(read_moment, row[_MOMENTS]), *row[_MOMENTS.stop :])
+    if claim.expires_at is claim.deadline_at is None:
+        return claim
+    now = time.perf_counter()
+    expires_at = None if claim.expires_at is None else now + claim.expires_at
+    deadline_at = None if claim.deadline_at is None else now + claim.deadline_at
+    return msgspec.structs.replace(claim, expires_at=expires_at, deadline_at=deadline_at)
 
 
 def _read_batch(

@@ -20,3 +20,8 @@ async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -
     """
     (row,) = await line.fetch("prune_key_locks", after, most)
     return row["key_locks"], row["last_key"]
+
+
+async def expire_jobs(line: ReconnectingConnection, most: int) -> list[int]:
+    """End waiting jobs that have expired, at most `most`; returns their ids."""
+    return (await line.fetch("expire_jobs", most))[0]["ids"]

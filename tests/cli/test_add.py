@@ -53,6 +53,44 @@ async def test_add_prints_the_id_of_a_job_with_every_option(
     assert (datetime(2030, 1, 31, 2, tzinfo=UTC), ("a", "b"), {"by": "me"}) == (job.run_at, job.flags, job.meta)
 
 
+@pytest.mark.parametrize(
+    ("options", "extras"),
+    [
+        (["--timeout", "2m"], {"timeout_s": 120}),
+        (["--timeout", "30s", "--soft-timeout", "1.5s"], {"timeout_s": 30, "soft_s": 1.5}),
+        (["--soft-timeout", "5s"], {"soft_s": 5}),
+    ],
+    ids=" ".join,
+)
+async def test_add_limits_the_time_of_a_job(
+    words: list[str], db: asyncpg.Connection, schema: str, capsys: Output, options: list[str], extras: dict[str, float]
+) -> None:
+    """The limits are those of Python."""
+    job_id = await add(capsys, *words, "send", *options)
+
+    assert extras == json.loads(await db.fetchval(f"select extras::text from {schema}._jobs where id = $1", job_id))
+
+
+@pytest.mark.parametrize("expires", ["90s", "2040-01-31T04:00:00Z", "20400131T040000Z"])
+async def test_add_takes_an_expiry_as_a_duration_or_a_time(
+    words: list[str], db: asyncpg.Connection, schema: str, capsys: Output, expires: str
+) -> None:
+    """It is the time by which the job has to start."""
+    job_id = await add(capsys, *words, "send", "--expires", expires)
+    found = await db.fetchrow(f"select created_at, expires_at from {schema}._jobs where id = $1", job_id)
+
+    expected = found["created_at"] + timedelta(seconds=90) if expires == "90s" else datetime(2040, 1, 31, 4, tzinfo=UTC)
+    assert expected == found["expires_at"]
+
+
+async def test_add_refuses_a_soft_limit_that_is_not_the_shorter_one(words: list[str], capsys: Output) -> None:
+    """Nothing was sent, and the exit code is that of a wrong command line."""
+    code = await run_sync(partial(main, ["add", *words, "send", "--timeout", "5s", "--soft-timeout", "5s"]))
+
+    assert 2 == code
+    assert "expected less than the hard one" in capsys.readouterr().err
+
+
 async def test_add_with_a_key_changes_the_waiting_job(words: list[str], client: Client, capsys: Output) -> None:
     """The command behaves as Python does: the waiting job gets the new payload."""
     first = await add(capsys, *words, "send", '{"n": 1}', "--job-key", "k")

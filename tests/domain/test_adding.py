@@ -335,7 +335,7 @@ def test_a_parameter_of_the_task_given_as_an_option_is_shown_its_place() -> None
         ("delay", "run_at= is the time before which it does not start: datetime.now"),
         ("countdown", "run_at= is the time before"),
         ("max_retries", "max_attempts= counts all attempts"),
-        ("timeout", r"there is no time limit: use asyncio.timeout\(\)"),
+        ("time_limit", "timeout= limits the time of one attempt"),
         ("key", "job_key= names a job"),
         ("prioritty", "did you mean 'priority'"),
     ],

@@ -55,6 +55,7 @@ def wait_s(attempt: int) -> float:
 
 
 SAMPLES: list[Any] = [
+    asyncq.Timeout(soft=20, hard="30 s"),
     RetryAfter(5, "busy"),
     Snooze(timedelta(minutes=1)),
     Discard("no use"),

@@ -12,9 +12,11 @@ from asyncq.domain.job import Claim
 from asyncq.domain.outcome import (
     MAX_ERROR,
     MAX_INTERRUPTIONS,
+    PAST_DEADLINE,
     Aborted,
     Completed,
     Discarded,
+    Expired,
     Failed,
     Interrupted,
     Outcome,
@@ -22,6 +24,7 @@ from asyncq.domain.outcome import (
     Returned,
     Settlement,
     Snoozed,
+    TimedOut,
     clean_error,
     settle,
 )
@@ -30,7 +33,9 @@ from asyncq.domain.retry import ConstantRetry, DefaultRetry, FunctionRetry, Retr
 POLICY = ConstantRetry(10, jitter=0.5)
 
 
-def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) -> Claim:
+def claim(
+    *, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0, deadline_at: float | None = None
+) -> Claim:
     """A claim whose id, token and queue differ."""
     return Claim(
         id=7,
@@ -50,6 +55,7 @@ def claim(*, attempts: int = 0, max_attempts: int = 25, interruptions: int = 0) 
         payload="{}",
         meta=None,
         last_error=None,
+        deadline_at=deadline_at,
     )
 
 
@@ -70,6 +76,7 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         Failed("E"),
         settlement(attempts=1, delay_s=10.0, error="E", interruptions=0, discarded=True),
     ),
+    ("timed out", FIRST, TimedOut("T", 30.0), settlement(attempts=1, delay_s=10.0, error="T", interruptions=0)),
     ("retry later", FIRST, RetryLater("R", 5.0), settlement(attempts=1, delay_s=5.0, error="R", interruptions=0)),
     ("retry at once", FIRST, RetryLater("R", 0.0), settlement(attempts=1, delay_s=0.0, error="R", interruptions=0)),
     (
@@ -118,6 +125,7 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         settlement(attempts=1, delay_s=10.0, error="E", interruptions=0),
     ),
     ("returned", claim(interruptions=4), Returned(), settlement()),
+    ("expired", FIRST, Expired(), settlement(end="cancelled")),
 ]
 
 
@@ -127,6 +135,34 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
 def test_the_table(held: Claim, outcome: Outcome, expected: Settlement) -> None:
     """It has every transition of a running job, one row each."""
     assert expected == settle(held, outcome, POLICY, 0.5)
+
+
+TOO_LATE: list[tuple[Outcome, str]] = [
+    (Failed("E"), f"E\n\n{PAST_DEADLINE}"),
+    (TimedOut("T", 30.0), f"T\n\n{PAST_DEADLINE}"),
+    (RetryLater("R", 20.0), f"R\n\n{PAST_DEADLINE}"),
+    (Snoozed(20.0), PAST_DEADLINE),
+]
+
+
+@pytest.mark.parametrize(("outcome", "error"), TOO_LATE, ids=lambda value: type(value).__name__)
+def test_a_job_whose_next_attempt_would_start_after_its_deadline_is_discarded(outcome: Outcome, error: str) -> None:
+    """A retry that cannot help would only hide the failure until then."""
+    expected = settlement(attempts=32767, error=error, interruptions=0, discarded=True)
+
+    assert expected == settle(claim(deadline_at=109.0), outcome, POLICY, 0.5, 100.0)
+
+
+@pytest.mark.parametrize("outcome", [each for each, _ in TOO_LATE], ids=lambda value: type(value).__name__)
+def test_a_deadline_that_leaves_time_for_the_next_attempt_changes_nothing(outcome: Outcome) -> None:
+    """The job may still succeed in time."""
+    assert settle(claim(), outcome, POLICY, 0.5) == settle(claim(deadline_at=121.0), outcome, POLICY, 0.5, 100.0)
+
+
+@pytest.mark.parametrize("outcome", [Completed(), Interrupted(), Returned(), Expired()], ids=str)
+def test_other_outcomes_do_not_look_at_the_deadline(outcome: Outcome) -> None:
+    """A completed job has completed; a job that is due again at once is looked at when it is claimed."""
+    assert settle(claim(), outcome, POLICY, 0.5) == settle(claim(deadline_at=1.0), outcome, POLICY, 0.5, 100.0)
 
 
 def test_the_table_has_every_outcome() -> None:

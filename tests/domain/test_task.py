@@ -280,7 +280,7 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
     """The error suggests a known option. It is raised before the function is decorated."""
     for option, said in {
         "max_retries": "@task has no option 'max_retries'; max_attempts= counts all attempts",
-        "timeout": "no option 'timeout'; there is no time limit: use asyncio.timeout",
+        "time_limit": "no option 'time_limit'; timeout= limits the time of one attempt",
         "retry_backoff": "no option 'retry_backoff'; retry= has the waits",
         "transactionl": r"no option 'transactionl'; did you mean 'transactional'\?$",
         "xyz": "@task has no option 'xyz'$",

@@ -17,7 +17,7 @@ from asyncq.domain.events import Event, JobEvent
 from asyncq.engine import supervisor
 from asyncq.engine.cron import slot_adder
 from asyncq.engine.fetch import fetcher
-from asyncq.engine.maintenance import rounds
+from asyncq.engine.maintenance import pruner, rounds
 from asyncq.engine.run import stuck, transactions
 from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
@@ -96,6 +96,28 @@ async def _(scene: Scene) -> None:
 @provokes(events.GraceExceeded, events.JobInterrupted)
 async def _(scene: Scene) -> None:
     await scene.run(hang, until=events.JobStarted, grace=0)
+
+
+@provokes(events.JobTimedOut)
+async def _(scene: Scene) -> None:
+    await scene.client.add_job("hang", timeout="1 ms")
+    await scene.make_worker(task(hang)).run_once()
+
+
+@provokes(events.JobExpired)
+async def _(scene: Scene) -> None:
+    async def expire_jobs(*_: Any) -> list[int]:
+        return []
+
+    scene.patch.setattr(pruner, "expire_jobs", expire_jobs)
+    await scene.client.add_job("nothing", expires=0.000001)
+    await scene.make_worker(task(nothing)).run_once()
+
+
+@provokes(events.JobsExpired)
+async def _(scene: Scene) -> None:
+    await scene.client.add_job("unknown", expires=0.000001)
+    await scene.make_worker(task(nothing)).run_once()
 
 
 @provokes(events.WorkerLost)

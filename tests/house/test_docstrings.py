@@ -175,12 +175,13 @@ def test_an_async_function_documents_the_state_after_a_cancellation() -> None:
 SPEAKING: dict[type, set[str]] = {
     asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
     | {"key", "locked_at", "state"},
-    asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling"},
+    asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling", "limit"},
     asyncq.JobSpec: {*asyncq.JobOptions.__annotations__},
     asyncq.CronStatus: {*asyncq.CronItem.__struct_fields__},
     asyncq.Resource: {"function"},
     asyncq.RunInfo: {"claim", "worker_id"},
-    asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"},
+    asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"}
+    | {"expires", "deadline"},
 }
 
 

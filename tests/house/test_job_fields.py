@@ -4,12 +4,14 @@ A new field that none of them carries would be lost without an error.
 """
 
 import re
+from datetime import timedelta
 
 import msgspec
 import pytest
 
 from asyncq.domain.deduplication import Record, extra, options
 from asyncq.domain.job import JobSpec
+from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import UniquePolicy
 from asyncq.store.statements import folder
 
@@ -32,6 +34,9 @@ VALUES = {
     "force": True,
     "rerun": True,
     "idempotency_key": "k",
+    "timeout": Timeout(hard=30),
+    "expires": timedelta(seconds=60),
+    "deadline": timedelta(seconds=60),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from asyncq.domain.errors import AccessDenied, ConfigurationError, InvalidJob, SchemaMissing
 from asyncq.domain.job import Added, JobSpec
+from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import UniquePolicy
 from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
@@ -37,6 +38,9 @@ OTHER: dict[str, Any] = {
     "force": True,
     "rerun": True,
     "idempotency_key": "k",
+    "timeout": Timeout(soft=1.5, hard=30),
+    "deadline": datetime(2042, 1, 1, 12, tzinfo=UTC),
+    "expires": datetime(2041, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30, seconds=15))),
 }
 # The object of each field.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
@@ -57,7 +61,8 @@ SPECS = [
 
 STORED = """
 select task.identifier, job.queue, job.payload::text, job.priority, job.max_attempts, job.key, job.revision,
-  job.flags::text, job.meta::text, nullif(job.run_at, job.created_at) as run_at,
+  job.flags::text, job.meta::text, job.extras::text,
+  job.expires_at, job.deadline_at, nullif(job.run_at, job.created_at) as run_at,
   encode(job.unique_key, 'hex') as unique_key, job.keep_states,
   job.keep_until > job.created_at + interval '23 h' as is_kept
 from asyncq._jobs as job

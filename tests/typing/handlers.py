@@ -236,7 +236,9 @@ task(flags=5)(handler)  # error: flags are a list
 task(transactional=True, isolation="serializable")(context_alone.handler)
 task(transactional=True, isolation="snapshot")(handler)  # error: no such level
 task(transactional="yes")(handler)  # error: a str is no bool
-task(timeout=5)(handler)  # error: no such option
+task(timeout=5, expires="5 min", deadline="1 h")(handler)
+task(timeout=[5])(handler)  # error: a list is no duration
+task(time_limit=5)(handler)  # error: no such option
 task(5)  # error: no function
 
 

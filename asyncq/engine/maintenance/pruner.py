@@ -4,11 +4,11 @@ import asyncio
 import random
 from collections import Counter
 
-from asyncq.domain.events import JobsPruned
+from asyncq.domain.events import JobsExpired, JobsPruned
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_KEY_LOCK, prune, prune_key_locks
+from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks
 
 BATCH = 500
 EVERY_S = 60.0
@@ -40,6 +40,7 @@ class Pruner:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
+        await self._expire(until)
         total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})
         more = True
         try:
@@ -55,6 +56,16 @@ class Pruner:
         finally:
             if total.total():
                 self._observers.emit(JobsPruned(**total))
+
+    async def _expire(self, until: float) -> None:
+        """End jobs that have expired until none is left or time is over, a batch at least."""
+        while True:
+            async with shielded(self._line):
+                ids = await expire_jobs(self._line, BATCH)
+            if ids:
+                self._observers.emit(JobsExpired(job_ids=tuple(ids)))
+            if len(ids) < BATCH or asyncio.get_running_loop().time() >= until:
+                break
 
     async def _walk(self, now: float) -> int:
         """Remove key locks of the next step of the walk, if one is due; returns how many were removed.

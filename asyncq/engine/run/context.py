@@ -16,7 +16,9 @@ from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.signature import Context
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
+from asyncq.domain.time_limit import Duration, duration_s
 from asyncq.engine.base.records import JobLogger
+from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
 from asyncq.store.callers import AddOptions, check_connection, check_transaction
@@ -48,11 +50,11 @@ class JobContext(Context):
     """Information about a handler's job, and actions for it.
 
     Attributes:
-        cancelled: Set when the worker stops or the job was cancelled: the handler should end soon, or it is cancelled
-            after the grace period. `ctx.cancelled.is_set()` works in threads too.
+        cancelled: Set when the worker stops, the job was cancelled, or its soft time limit is over. The handler should
+            end soon, or it is cancelled. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_registry", "_resources", "_settling", "_task", "_worker_id", "cancelled")
+    __slots__ = ("_claim", "_limit", "_registry", "_resources", "_settling", "_task", "_worker_id", "cancelled")
 
     def __init__(
         self,
@@ -62,6 +64,8 @@ class JobContext(Context):
         registry: Registry,
         resources: HandlerResources,
         settling: Settling | None,
+        *,
+        limit: TimeLimit | None = None,
     ) -> None:
         self._claim = claim
         self._task = task
@@ -69,6 +73,7 @@ class JobContext(Context):
         self._registry = registry
         self._resources = resources
         self._settling = settling
+        self._limit = limit
         self.cancelled = asyncio.Event()
 
     @property
@@ -85,6 +90,19 @@ class JobContext(Context):
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger whose records have the fields `job_id`, `task` and `attempt`."""
         return JobLogger(self._claim.id, self._task, self.attempt)
+
+    def extend(self, by: Duration) -> None:
+        """Put the hard time limit of this run off: it ends this time from now, or later. May be called in a thread.
+
+        Args:
+            by: Seconds, a timedelta, or text such as `"30 s"`. Nothing happens if the run has no hard limit.
+
+        Raises:
+            ConfigurationError: It is no duration.
+        """
+        by_s = duration_s(by, "an extension")
+        if self._limit is not None:
+            self._limit.extend(by_s)
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:

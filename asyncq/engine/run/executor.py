@@ -12,7 +12,17 @@ from anyio import CapacityLimiter
 
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim, is_awaitable
-from asyncq.domain.outcome import Completed, Discarded, Failed, Outcome, RetryLater, clean_error
+from asyncq.domain.outcome import (
+    PAST_DEADLINE,
+    Completed,
+    Discarded,
+    Expired,
+    Failed,
+    Outcome,
+    RetryLater,
+    TimedOut,
+    clean_error,
+)
 from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
@@ -21,6 +31,7 @@ from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.run import Run
+from asyncq.engine.run.time_limit import time_limit_of
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction
 from asyncq.engine.run.verdict import describe, outcome_of
 
@@ -68,6 +79,12 @@ class Executor:
         It never raises because of a handler; a KeyboardInterrupt that came from a real SIGINT continues.
         """
         run = self._make_run(claim)
+        if claim.expires_at is not None and run.started_at >= claim.expires_at:
+            self.finished += 1
+            return run, Expired()
+        if claim.deadline_at is not None and run.started_at >= claim.deadline_at:
+            self.finished += 1
+            return run, Discarded(PAST_DEADLINE)
         if self._observers.wanted(JobStarted):
             self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
         try:
@@ -88,6 +105,8 @@ class Executor:
             # Most have ended by now, if Python starts tasks eagerly.
             if run.settling is not None or not user_code.has_ended(handler):
                 run.handler = handler
+                if run.limit is not None and not handler.done():
+                    run.limit.start(run.ask_to_end, partial(self._cancel, run, run.time_out))
                 return run, None
             end = handler.result()
             outcome = COMPLETED if end is None else self._outcome_of(run, end)
@@ -121,20 +140,25 @@ class Executor:
         """Remove a run that has ended, or whose waiter was cancelled."""
         self.finished += 1
         if run.handler is None or run.handler.done():
+            if run.limit is not None:
+                run.limit.stop()
             self.running.discard(run)
             # Its context refers back to the run: held here, each job would wait for the garbage collector.
             run.handler = None
 
     def _make_run(self, claim: Claim) -> Run:
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
+        limit = None
+        if task.timeout is not None or claim.extras is not None or claim.deadline_at is not None:
+            limit = time_limit_of(task, claim)
         if not task.signature.takes_context:
-            return Run(claim, task, worker_id)
+            return Run(claim, task, worker_id, limit=limit)
         resources = self._resources
         settling = None
         if task.isolation is not None:
             settling = JobTransaction(resources, claim, task.name, worker_id, task.isolation)
-        context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling)
-        return Run(claim, task, worker_id, context)
+        context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling, limit=limit)
+        return Run(claim, task, worker_id, context, limit)
 
     async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler, settling = run.task.handler, run.settling
@@ -161,10 +185,10 @@ class Executor:
         if isinstance(end, user_code.Raised):
             error = end.error
             try:
-                outcome = outcome_of(error, interrupted=run.interrupted)
+                outcome = outcome_of(error, interrupted=run.interrupted, timed_out=run.timed_out)
             except user_code.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
                 outcome, error = Failed(describe(broken)), broken
-            if isinstance(outcome, Failed | RetryLater | Discarded):
+            if isinstance(outcome, Failed | TimedOut | RetryLater | Discarded):
                 run.error = error
             return outcome
         if end is not None and run.task.name not in self._told_results:
@@ -198,18 +222,18 @@ class Executor:
             if (job := (run.claim.id, run.claim.token)) in jobs:
                 found.add(job)
                 run.cancelled = True
-                self._cancel(run)
+                self._cancel(run, run.cancel)
         return found
 
     def cancel_all(self) -> list[Run]:
         runs = list(self.running)
         for run in runs:
-            self._cancel(run)
+            self._cancel(run, run.cancel)
         return runs
 
-    def _cancel(self, run: Run) -> None:
+    def _cancel(self, run: Run, cancel: Callable[[], None]) -> None:
         before = run.interrupted
-        run.cancel()
+        cancel()
         if run.interrupted and not before:
             self._watch(run)
 

@@ -8,8 +8,10 @@ import msgspec
 
 from asyncq.domain.events import JobEvent
 from asyncq.domain.job import Claim
+from asyncq.domain.outcome import TimedOut
 from asyncq.domain.task import Task
 from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import Settling
 
 JobEventT = TypeVar("JobEventT", bound=JobEvent)
@@ -20,7 +22,9 @@ class Run(msgspec.Struct, eq=False):
 
     Attributes:
         worker_id: The worker's id under which it was claimed.
+        limit: Its time limits; None without any.
         interrupted: Whether the worker cancelled it.
+        timed_out: The time limit that cancelled it; None if none did.
         in_thread: Whether its thread runs, which cannot be cancelled.
         thread_id: The id of that thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
@@ -33,9 +37,11 @@ class Run(msgspec.Struct, eq=False):
     task: Task[...]
     worker_id: int
     context: JobContext | None = None
+    limit: TimeLimit | None = None
     handler: asyncio.Task[Any] | None = None
     cancelled: bool = False
     interrupted: bool = False
+    timed_out: TimedOut | None = None
     in_thread: bool = False
     thread_id: int = 0
     is_waiting: bool = False
@@ -68,3 +74,11 @@ class Run(msgspec.Struct, eq=False):
             self.interrupted = True
             if not self.in_thread:
                 self.handler.cancel()
+
+    def time_out(self) -> None:
+        """Cancel the handler at its hard limit, unless it was cancelled before; a thread is only asked to end."""
+        if self.in_thread or self.interrupted or self.limit is None:
+            self.ask_to_end()
+        elif self.handler is not None and not self.handler.done():
+            self.timed_out = self.limit.timed_out()
+            self.cancel()

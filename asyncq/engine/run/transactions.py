@@ -29,7 +29,17 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.events import CommitUncertain, ErrorIgnored, JobEvent, SettleFailed, TransactionOpen
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import Aborted, Completed, Failed, Interrupted, Outcome, Returned, clean_error, error_text
+from asyncq.domain.outcome import (
+    Aborted,
+    Completed,
+    Failed,
+    Interrupted,
+    Outcome,
+    Returned,
+    TimedOut,
+    clean_error,
+    error_text,
+)
 from asyncq.domain.task import Isolation
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
@@ -157,7 +167,8 @@ class OwnTransactions(_Settling):
         if "committed" in statuses:
             self.settled = "rerun" if self._asked_again else "completed"
             if error is not None and not isinstance(outcome, Interrupted):
-                self._emit(ErrorIgnored, error, error=error_text(error))
+                said = outcome.error if isinstance(outcome, TimedOut) else error_text(error)
+                self._emit(ErrorIgnored, error, error=said)
             return Completed()
         if "lost" in statuses:
             self.settled = "lost"

@@ -9,7 +9,8 @@ A handler may raise a verdict (`Discard`, `RetryAfter`, `Snooze`) alone or in ex
     Snoozes, and other errors              Failed: a snooze counts no attempt, and would hide these errors
     cancellations only                     as one CancelledError
 
-A CancelledError beside other errors changes nothing.
+A CancelledError beside other errors changes nothing. After a hard time limit the outcome is TimedOut, except for a
+verdict.
 """
 
 import asyncio
@@ -21,15 +22,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asyncq.domain.errors import Discard, RetryAfter, Snooze, members_of, seconds
-from asyncq.domain.outcome import Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed, clean_error, text_of
+from asyncq.domain.outcome import (
+    Discarded,
+    Failed,
+    Interrupted,
+    Outcome,
+    RetryLater,
+    Snoozed,
+    TimedOut,
+    clean_error,
+    text_of,
+)
 from asyncq.engine.base import user_code
 
 _ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
 """The folder of the frames that precede the handler's in each traceback."""
 
 
-def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
-    """The outcome of a run whose handler raised, or was interrupted by the worker.
+def outcome_of(error: BaseException, *, interrupted: bool, timed_out: TimedOut | None = None) -> Outcome:
+    """The outcome of a run whose handler raised, or was interrupted by the worker, or by a time limit.
 
     It raises a KeyboardInterrupt of the handler that may come from a real SIGINT, and errors of attributes of the
     user's exception.
@@ -39,11 +50,13 @@ def outcome_of(error: BaseException, *, interrupted: bool) -> Outcome:
         if isinstance(member, KeyboardInterrupt) and _may_be_real():
             raise member
     errors = [member for member in members if not isinstance(member, asyncio.CancelledError)]
+    verdict = _decisive(errors)
+    if timed_out is not None and verdict is None:
+        return TimedOut(clean_error(f"{timed_out.error}\n\n{_traceback(error)}"), timed_out.timeout_s)
     if not errors:
         if interrupted:
             return Interrupted()
         return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(error)}"))
-    verdict = _decisive(errors)
     if verdict is None:
         return Failed(describe(error))
     # For a verdict with more to record than its reason, such as other errors of its group.
@@ -69,7 +82,7 @@ def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze 
         for verdict in found:
             if isinstance(verdict, kind):
                 return verdict
-    return found[0] if len(found) == len(errors) else None
+    return found[0] if found and len(found) == len(errors) else None
 
 
 def _longest_s(errors: Sequence[BaseException]) -> float:

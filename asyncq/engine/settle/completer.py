@@ -16,7 +16,17 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import SettleFailed
-from asyncq.domain.outcome import Completed, Ending, Outcome, Settlement, completion, error_text, overruled, settle
+from asyncq.domain.outcome import (
+    Completed,
+    Ending,
+    Expired,
+    Outcome,
+    Settlement,
+    completion,
+    error_text,
+    overruled,
+    settle,
+)
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
@@ -77,17 +87,17 @@ class Completer:
             if len(outbox.well) in (1, ENOUGH) or run.claim.queue is not None:
                 outbox.changed.set()
         else:
-            settlement = settle(run.claim, outcome, run.task.retry, random.random())
+            settlement = settle(run.claim, outcome, run.task.retry, random.random(), run.ended_at)
             self._outbox.put(Ended(settlement, run.worker_id, run, outcome))
 
     def _told_by_handler(self, run: Run, outcome: Outcome, settled: Settled) -> None:
-        settlement = settle(run.claim, outcome, run.task.retry, random.random())
+        settlement = settle(run.claim, outcome, run.task.retry, random.random(), run.ended_at)
         match settled:
             case "lost":
                 self._reporter.lost(run)
                 self._settled([])
             case "cancelled here":
-                self._reporter.cancelled(run, settlement)
+                self._reporter.cancelled(run, settlement, outcome)
                 self._settled([overruled(settlement, "cancelled")])
             case "completed" | "rerun":
                 self._reporter.settled(run, settlement, outcome)
@@ -185,7 +195,7 @@ class Completer:
         if in_doubt and await is_known(self._line, worker_id):
             # An earlier try was committed, but its answer was lost. A run that was cancelled here ended as cancelled.
             for ended in in_doubt:
-                is_cancelled = ended.run is not None and ended.run.cancelled
+                is_cancelled = type(ended.outcome) is Expired or (ended.run is not None and ended.run.cancelled)
                 self._conclude([ended], "cancelled" if is_cancelled else "written")
             lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
         self._conclude(lost, "lost")
@@ -210,7 +220,7 @@ class Completer:
             if ending == "lost":
                 self._reporter.lost(ended.run)
             elif ending == "cancelled":
-                self._reporter.cancelled(ended.run, ended.settlement)
+                self._reporter.cancelled(ended.run, ended.settlement, ended.outcome)
             else:
                 self._reporter.settled(ended.run, ended.settlement, ended.outcome)
         if part:

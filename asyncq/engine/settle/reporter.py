@@ -9,10 +9,12 @@ from asyncq.domain.events import (
     JobCompleted,
     JobDiscarded,
     JobEvent,
+    JobExpired,
     JobInterrupted,
     JobLost,
     JobRetried,
     JobSnoozed,
+    JobTimedOut,
     ObserverFailed,
     TransactionAborted,
     carrying,
@@ -21,6 +23,7 @@ from asyncq.domain.outcome import (
     Aborted,
     Completed,
     Discarded,
+    Expired,
     Failed,
     Interrupted,
     Outcome,
@@ -28,6 +31,7 @@ from asyncq.domain.outcome import (
     Returned,
     Settlement,
     Snoozed,
+    TimedOut,
     error_line,
 )
 from asyncq.engine.base import user_code
@@ -68,7 +72,10 @@ class Reporter:
                 self.ended_well([run] if run is not None else [])
             case Failed() | RetryLater() | Discarded():
                 self._attempt_failed(run, settlement)
-            case Interrupted() | Aborted() if settlement.attempts:
+            case TimedOut(timeout_s=timeout_s):
+                self._emit(JobTimedOut, run, duration_s=_took_s(run), timeout_s=timeout_s)
+                self._attempt_failed(run, settlement)
+            case Interrupted() | Aborted() | Snoozed() if settlement.attempts:
                 self._attempt_failed(run, settlement)
             case Snoozed(delay_s):
                 self._emit(JobSnoozed, run, delay_s=delay_s)
@@ -76,14 +83,17 @@ class Reporter:
                 self._emit(JobInterrupted, run)
             case Aborted(error):
                 self._emit(TransactionAborted, run, error=error, delay_s=settlement.delay_s or 0.0)
-            case Returned():
+            case Returned() | Expired():
                 self.returned += 1
             case _:
                 assert_never(outcome)
 
-    def cancelled(self, run: Run | None, settlement: Settlement) -> None:
-        """Report a cancelled job, whatever its outcome; a claim that did not start was reported as returned."""
-        self._emit(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
+    def cancelled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
+        """Report a job that ended as cancelled; a claim that did not start was reported as returned."""
+        if type(outcome) is Expired:
+            self._emit(JobExpired, run)
+        else:
+            self._emit(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
         _release(run)
 
     def lost(self, run: Run | None) -> None:

@@ -16,11 +16,13 @@ begin
     -- The ids are drawn in the order of the rows, the answer is sorted by them.
     insert into asyncq._jobs
       (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, key, flags, payload, meta, unique_key,
-        keep_until, keep_states)
+        keep_until, keep_states, extras, expires_at, deadline_at)
     select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
       asyncq._max_attempts(job.max_attempts), job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta,
       job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, moment),
-      asyncq._kept_states(job.states, job.idempotency_key)
+      asyncq._kept_states(job.states, job.idempotency_key), job.extras,
+      asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
+      asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
     from (
       -- An old snapshot may show two rows of one name, one of which is gone.
       select given.*, case
@@ -53,9 +55,12 @@ declare
   due constant timestamptz := coalesce(job.run_at, moment);
   added bigint;
 begin
-  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta)
+  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta,
+      extras, expires_at, deadline_at)
     select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
-      job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta
+      job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta, job.extras,
+      asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
+      asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
     from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
     returning id into added;
   -- As in _wake_for: the instant decides, not the start of the transaction.
@@ -83,7 +88,9 @@ begin
       run_at = case when job.job_key_mode = 'preserve_run_at' and old.attempts = 0 then old.run_at
         else coalesce(job.run_at, moment) end,
       max_attempts = asyncq._max_attempts(job.max_attempts), priority = asyncq._priority(job.priority),
-      flags = job.flags, meta = job.meta, unique_key = job.unique_key,
+      flags = job.flags, meta = job.meta, unique_key = job.unique_key, extras = job.extras,
+      expires_at = asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
+      deadline_at = asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment),
       keep_until = greatest(old.keep_until, asyncq._kept_until(job.states, job.period, job.window_s, old.created_at)),
       keep_states = case when asyncq._kept_states(job.states, job.idempotency_key) <@ old.keep_states then old.keep_states
         else array_cat(old.keep_states, asyncq._kept_states(job.states, job.idempotency_key)) end,
@@ -143,3 +150,10 @@ create or replace function asyncq._kept_states(states text[], idempotency_key te
       case when 'discarded' = any(states) then 'discarded' end], null)
   end
   $$;
+
+-- The moment of a time limit of an add; null for none. Seconds count from the moment of the add, or from run_at if that
+-- is later.
+create or replace function asyncq._limit_at(at timestamptz, after_s float8, run_at timestamptz, moment timestamptz)
+  returns timestamptz
+  language sql immutable
+  as $$ select coalesce(at, greatest(run_at, moment) + make_interval(secs => after_s)) $$;

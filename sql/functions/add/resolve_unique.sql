@@ -105,6 +105,8 @@ create or replace function asyncq._matches(unique_key bytea, states text[], peri
     from asyncq._jobs as job
     where job.unique_key = _matches.unique_key
       and not asyncq._is_discarded(job)
+      -- A waiting job that has expired will never run.
+      and (job.expires_at is null or job.locked_by is not null or job.expires_at > moment)
     union all
     select job.id, 'discarded', job.created_at, job.run_at
     from asyncq._jobs as job

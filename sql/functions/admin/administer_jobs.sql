@@ -72,11 +72,15 @@ begin
         max_attempts = coalesce(_administer_jobs.max_attempts, job.max_attempts),
         attempts_made = case when coalesce(_administer_jobs.attempts, _administer_jobs.max_attempts) is null
           then job.attempts_made end,
+        -- More attempts need more time.
+        deadline_at = case when coalesce(_administer_jobs.attempts, _administer_jobs.max_attempts) is null
+          then job.deadline_at end,
         updated_at = moment
       where job.id = any(held);
   when 'retry' then
     update asyncq._jobs as job
-      set run_at = moment, attempts = 0, attempts_made = null, interruptions = 0, updated_at = moment
+      set run_at = moment, attempts = 0, attempts_made = null, interruptions = 0, expires_at = null, deadline_at = null,
+        updated_at = moment
       where job.id = any(held);
   end case;
   -- All of them: fetches have skipped a job that was locked here and not changed.

@@ -7,6 +7,7 @@
 --   cancelled       its handler, which still runs
 --   last_attempt    (it runs, and will not be tried again)
 --   failed          it is discarded: it has to be retried by hand
+--   expired         nothing: it has expired, and the next fetch or round of maintenance ends it as cancelled
 --   not_due         its time, or the time of its retry
 --   no_worker       a worker
 --   unknown_task    a worker that knows its task
@@ -44,6 +45,10 @@ begin
   elsif not asyncq._is_ready(job) then
     return query select said.reason, said.detail from asyncq._explain_unready(job) as said;
     return;
+  end if;
+  if job.expires_at <= moment then
+    waits := true;
+    return query select 'expired', 'has expired at ' || job.expires_at || ', and will end as cancelled';
   end if;
   if not asyncq._is_due(job, moment) then
     waits := true;

@@ -58,6 +58,8 @@ begin
         then coalesce(job.attempts_made, job.attempts) + least(coalesce(given.attempts, 0), 1) end,
       run_at = coalesce(greatest(job.run_at, asyncq.now()) + make_interval(secs => given.delay_s), job.run_at),
       last_error = coalesce(given.error, job.last_error),
+      -- A run began: a returned claim has neither.
+      expires_at = case when coalesce(given.attempts, 0) = 0 and given.interruptions is null then job.expires_at end,
       interruptions = coalesce(given.interruptions, job.interruptions)
     from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions)
       as given(id, attempts, delay_s, error, interruptions)
@@ -77,7 +79,7 @@ create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
   as $$
 begin
   update asyncq._jobs as job
-    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null,
+    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null, expires_at = null, deadline_at = null,
       run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
       locked_by = null, locked_at = null, lock_token = null
     where job.id = any(ids);

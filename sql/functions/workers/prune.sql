@@ -61,3 +61,25 @@ begin
   return query select removed, walked[cardinality(walked)];
 end
 $$;
+
+-- End waiting jobs as cancelled that have expired, at most so many, the earliest first. A fetch ends those that it
+-- claims; this ends the others, such as those of an unknown task or of a busy queue. Locked rows are skipped. Returns
+-- their ids: the caller goes on while there are as many.
+create or replace function asyncq._expire_jobs(most int) returns bigint[]
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  as $$
+declare
+  moment constant timestamptz := asyncq.now();
+  expired bigint[];
+begin
+  expired := array(
+    select job.id from asyncq._jobs as job
+    where job.expires_at is not null and job.expires_at <= moment and asyncq._is_ready(job)
+    order by job.expires_at limit most for update skip locked);
+  perform asyncq._end_jobs(expired, 'cancelled');
+  return expired;
+end
+$$;

@@ -10,13 +10,14 @@ import pytest
 
 from asyncq import Client, Discard, JobState, RetryAfter, Snooze, task
 from asyncq.domain.events import JobDiscarded, JobInterrupted, JobRetried, JobSnoozed
-from asyncq.domain.outcome import MAX_ERROR, Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed
+from asyncq.domain.outcome import MAX_ERROR, Discarded, Failed, Interrupted, Outcome, RetryLater, Snoozed, TimedOut
 from asyncq.engine.run.verdict import outcome_of
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
 
 CANCELLED = asyncio.CancelledError()
+LIMIT = TimedOut("TimedOut: ran longer than 30 s", 30.0)
 
 
 def group(*errors: BaseException) -> BaseException:
@@ -74,6 +75,26 @@ def test_the_verdict_in_a_group_decides(name: str) -> None:
 def test_a_group_of_cancellations_of_the_worker_is_an_interruption() -> None:
     """The same as one CancelledError: no attempt is counted."""
     assert Interrupted() == outcome_of(group(CANCELLED, group(CANCELLED)), interrupted=True)
+
+
+@pytest.mark.parametrize(
+    "error", [CANCELLED, group(CANCELLED, OSError("x")), OSError("x"), group(Snooze(7), OSError("x"))]
+)
+def test_an_error_after_the_hard_limit_is_a_timeout(error: BaseException) -> None:
+    """The limit is the cause, and the traceback has the rest."""
+    found = outcome_of(error, interrupted=True, timed_out=LIMIT)
+
+    assert (TimedOut, None, "TimedOut: ran longer than 30 s") == said(found)
+    assert 30.0 == found.timeout_s
+    assert type(error).__name__ in found.error
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind"), [(Discard("no"), Discarded), (RetryAfter(5), RetryLater), (Snooze(5), Snoozed)]
+)
+def test_a_verdict_after_the_hard_limit_decides(verdict: BaseException, kind: type[Outcome]) -> None:
+    """The handler raised it because it was cancelled."""
+    assert kind is type(outcome_of(verdict, interrupted=True, timed_out=LIMIT))
 
 
 def test_an_interrupted_handler_may_still_raise_a_verdict() -> None:

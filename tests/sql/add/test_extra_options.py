@@ -4,7 +4,10 @@ import pytest
 
 from tests.support.session import Session
 
-KNOWN = "there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s"
+KNOWN = (
+    "there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s, timeout_s, "
+    "soft_s, expires_s, expires_at, deadline_s, deadline_at"
+)
 BAD = {
     "[]": ("22023", "options must be an object, got array"),
     '"meta"': ("22023", "options must be an object, got string"),
@@ -86,6 +89,7 @@ async def test_a_meta_that_can_be_read_is_taken(sql: Session, options: str) -> N
         '{"meta": {}}',
         '{"meta": {"a": [1, null]}}',
         '{"unique": null, "singleton": null, "subject": null, "force": null, "rerun": null, "idempotency_key": null}',
+        '{"timeout_s": null, "soft_s": null, "expires_s": null, "expires_at": null, "deadline_s": null}',
     ],
 )
 async def test_known_options_are_taken(sql: Session, options: str | None) -> None:

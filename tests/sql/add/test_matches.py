@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.support.session import Session
 from tests.support.unique import ALL_STATES, HELD, hold, word
 
@@ -38,3 +40,14 @@ async def test_it_is_inlined_into_the_statement_around_it(sql: Session) -> None:
         for name in ("jobs_unique_key", "jobs_unique_key_unready", "ended_jobs_unique_key")
     ]
     assert "Function Scan on _matches" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "prevents"), [("", False), (", locked_by = 9, locked_at = now(), lock_token = 9", True)]
+)
+async def test_a_waiting_job_that_has_expired_prevents_no_add(sql: Session, change: str, prevents: bool) -> None:
+    """It will never run, and the add would be lost with it. One that runs may have begun in time."""
+    job = await hold(sql, "available")
+    await sql.rows(f"update asyncq._jobs set expires_at = now() - interval '1 s'{change} where id = $1", job)
+
+    assert ([job] if prevents else []) == [row["id"] for row in await sql.rows(MATCHES, ALL_STATES)]

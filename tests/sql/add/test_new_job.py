@@ -20,6 +20,11 @@ MEMBERS = {
     "rerun": True,
     "idempotency_key": "r",
     "window_s": 1.5,
+    "extras": {"timeout_s": 30},
+    "expires_s": 2.5,
+    "expires_at": "2030-01-31T04:00:00+00:00",
+    "deadline_s": 2.5,
+    "deadline_at": "2030-01-31T04:00:00+00:00",
 }
 
 

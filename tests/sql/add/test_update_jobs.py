@@ -23,3 +23,17 @@ async def test_an_update_is_refused_rather_than_lost(sql: Session) -> None:
     error = await sql.refusal(UPDATE, ["gone"], [done.id])
 
     assert "40001" == error.sqlstate
+
+
+async def test_a_replaced_job_has_the_time_limits_of_the_new_add(sql: Session) -> None:
+    """An option that the add leaves out becomes the default."""
+    await add_one(sql, extra='{"extras": {"timeout_s": 5}, "expires_s": 60}')
+    limits = "select extras::text, expires_at - updated_at as left from asyncq._jobs"
+    before = await sql.row(limits)
+    await add_one(sql, extra='{"extras": {"soft_s": 3}, "expires_s": 7}')
+    changed = await sql.row(limits)
+    await add_one(sql)
+
+    assert ('{"timeout_s": 5}', 60.0) == (before["extras"], before["left"].total_seconds())
+    assert ('{"soft_s": 3}', 7.0) == (changed["extras"], changed["left"].total_seconds())
+    assert (None, None) == tuple(await sql.row(limits))

@@ -60,6 +60,11 @@ REASONS = {
         "select asyncq.reschedule_jobs(array[{job}], now())",
         ", in 01:00:00",
     ),
+    "expired": Planted(
+        TO.format("expires_at = now()"),
+        TO.format("expires_at = null").replace("{{", "{").replace("}}", "}"),
+        "and will end as cancelled",
+    ),
     "no_worker": Planted(
         "update asyncq._workers set last_seen = now() - interval '31 s'",
         "update asyncq._workers set last_seen = now()",

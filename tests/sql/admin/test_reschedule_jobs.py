@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import fetched
+from tests.support.jobs import add, fetched
 from tests.support.keyed import hold, stored
 from tests.support.session import Session
 
@@ -96,3 +96,15 @@ async def test_a_value_out_of_range_is_refused(sql: Session, given: str, code: s
     error = await sql.refusal(RESCHEDULE.format(given), ids)
 
     assert (code, field) == (error.sqlstate, error.column_name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_left"), [("run_at := now()", True), ("attempts := 0", False), ("max_attempts := 30", False)]
+)
+async def test_more_attempts_end_a_deadline(sql: Session, arguments: str, is_left: bool) -> None:
+    """A job that was discarded at its deadline would be discarded again."""
+    job = await add(sql)
+    await sql.execute("update asyncq._jobs set deadline_at = now()")
+    await sql.rows(f"select asyncq.reschedule_jobs(array[{job}], {arguments})")
+
+    assert is_left == await sql.value("select deadline_at is not null from asyncq._jobs")

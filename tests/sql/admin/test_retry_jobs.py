@@ -48,3 +48,12 @@ async def test_it_comes_after_jobs_that_are_due_already(sql: Session) -> None:
     await sql.rows(RETRY, [failed["id"]])
 
     assert [earlier, failed["id"]] == await fetched(sql)
+
+
+async def test_a_job_that_was_discarded_by_hand_has_no_time_limit_after_a_retry(sql: Session) -> None:
+    """It never began, and is wanted now."""
+    job = await add(sql)
+    await sql.execute("update asyncq._jobs set expires_at = now(), deadline_at = now(), attempts = max_attempts")
+    await sql.rows(RETRY, [job])
+
+    assert await sql.value("select expires_at is null and deadline_at is null from asyncq._jobs")

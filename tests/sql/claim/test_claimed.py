@@ -5,8 +5,16 @@ from asyncq.domain.moment import read_moment
 from tests.support.jobs import add, fetch
 from tests.support.session import Session
 
-FIELDS = {"lock_token": "token", "run_at": "due", "created_at": "created", "updated_at": "updated"}
+FIELDS = {
+    "lock_token": "token",
+    "run_at": "due",
+    "created_at": "created",
+    "updated_at": "updated",
+    "expires_s": "expires_at",
+    "deadline_s": "deadline_at",
+}
 MOMENTS = ("run_at", "created_at", "updated_at")
+DISTANCES = {"expires_s": "expires_at", "deadline_s": "deadline_at"}
 
 
 async def test_its_columns_are_the_fields_of_a_claim(sql: Session) -> None:
@@ -23,12 +31,18 @@ async def test_each_column_has_the_value_of_the_job(sql: Session) -> None:
     await add(sql, queue="q", priority=3, flags=["f"], max_attempts=7)
     await fetch(sql)
     await sql.execute("""
-        update asyncq._jobs set key = 'k', meta = '{"m": 1}', last_error = 'e', attempts = 1, interruptions = 2,
-          revision = 4, run_at = '2026-01-01', created_at = '2026-01-02', updated_at = '2026-01-03'""")
+        update asyncq._jobs set key = 'k', meta = '{"m": 1}', extras = '{"soft_s": 2}', last_error = 'e', attempts = 1,
+          interruptions = 2, revision = 4, run_at = '2026-01-01', created_at = '2026-01-02',
+          updated_at = '2026-01-03', expires_at = asyncq.now() + interval '1.5 s',
+          deadline_at = asyncq.now() - interval '2.5 s'""")
     claimed = dict(await sql.row("select (asyncq._claimed(job)).* from asyncq._jobs as job"))
     moments = ", ".join(f"pg_catalog.timestamptz_send({name}) as {name}" for name in MOMENTS)
-    others = ", ".join(claimed.keys() - {*MOMENTS})
-    stored = dict(await sql.row(f"select {moments}, {others} from asyncq._jobs"))
+    others = ", ".join(claimed.keys() - {*MOMENTS} - DISTANCES.keys())
+    distances = ", ".join(
+        f"extract(epoch from {at} - asyncq.now())::float8 as {name}" for name, at in DISTANCES.items()
+    )
+    stored = dict(await sql.row(f"select {moments}, {others}, {distances} from asyncq._jobs"))
 
     assert stored == claimed
+    assert (1.5, -2.5) == (claimed["expires_s"], claimed["deadline_s"])
     assert 3 == len({read_moment(claimed[name]) for name in MOMENTS})

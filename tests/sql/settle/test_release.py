@@ -156,3 +156,24 @@ async def test_a_cancelled_job_is_kept_if_that_was_asked_for(sql: Session, state
     await release(sql, [job])
 
     assert ([(job, "cancelled")] if kept else []) == await ended(sql)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_left"),
+    [
+        ({}, True),
+        ({"attempts": [0]}, True),
+        ({"attempts": [1]}, False),
+        ({"attempts": [0], "interruptions": [0]}, False),
+        ({"interruptions": [1]}, False),
+    ],
+    ids=str,
+)
+async def test_a_job_cannot_expire_once_a_run_began(sql: Session, values: dict[str, Any], is_left: bool) -> None:
+    """A returned claim never began: it brings neither attempts nor interruptions."""
+    job = await add(sql)
+    await sql.execute("update asyncq._jobs set expires_at = now() + interval '1 h'")
+    await fetch(sql)
+    await release(sql, [job], **values)
+
+    assert is_left == await sql.value("select expires_at is not null from asyncq._jobs")

@@ -14,6 +14,7 @@ async def test_the_row_is_that_of_a_new_request(sql: Session) -> None:
     await sql.execute("""
         update asyncq._jobs
         set attempts = 4, interruptions = 2, last_error = 'e', revision = 6, key = 'k',
+          expires_at = now(), deadline_at = now(),
           updated_at = now() - interval '1 h'""")
     before = await only(sql)
     await sql.execute("select asyncq._rerun_jobs(array(select id from asyncq._jobs))")
@@ -25,6 +26,8 @@ async def test_the_row_is_that_of_a_new_request(sql: Session) -> None:
         "attempts": 0,
         "interruptions": 0,
         "last_error": None,
+        "expires_at": None,
+        "deadline_at": None,
         "revision": 7,
     }
     free = {"locked_by": None, "locked_at": None, "lock_token": None}

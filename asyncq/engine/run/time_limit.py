@@ -1,0 +1,76 @@
+"""The time limits of one run: timers that exist only while its handler runs."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from asyncq.domain.job import Claim
+from asyncq.domain.outcome import TimedOut
+from asyncq.domain.task import Task
+from asyncq.domain.time_limit import read_extras
+
+
+class TimeLimit:
+    """The time limits of one run, in seconds from its start. An extension never passes the deadline of the job."""
+
+    def __init__(self, soft_s: float | None, hard_s: float | None, deadline_at: float | None = None) -> None:
+        self._began_at = time.perf_counter()
+        self._soft_s = soft_s
+        self._hard_s = hard_s
+        self._deadline_s = None if deadline_at is None else deadline_at - self._began_at
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def extend(self, by_s: float) -> None:
+        """Let the run continue for this time from now at least; may be called in any thread."""
+        if self._hard_s is not None:
+            self._hard_s = max(self._hard_s, time.perf_counter() - self._began_at + by_s)
+
+    def timed_out(self) -> TimedOut:
+        """The outcome of the run at its end by these limits; the error lacks the traceback."""
+        if self._deadline_s is not None and (self._hard_s is None or self._deadline_s < self._hard_s):
+            return TimedOut(
+                f"DeadlineExceeded: cut off at its deadline, after {self._deadline_s:.3g} s", self._deadline_s
+            )
+        hard_s = self._hard_s or 0.0
+        return TimedOut(f"TimedOut: ran longer than {hard_s:g} s", hard_s)
+
+    def start(self, ask_to_end: Callable[[], None], time_out: Callable[[], None]) -> None:
+        """Start the timers: `ask_to_end` is called at the soft limit, `time_out` at the hard one or the deadline."""
+        if self._soft_s is not None:
+            self._call_at(self._soft_s, "soft", ask_to_end)
+        if self._end_s is not None:
+            self._end_later(self._end_s, time_out)
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    @property
+    def _end_s(self) -> float | None:
+        return min((end_s for end_s in (self._hard_s, self._deadline_s) if end_s is not None), default=None)
+
+    def _end_later(self, end_s: float, time_out: Callable[[], None]) -> None:
+        def look() -> None:
+            # It may have been extended meanwhile; and the clock of the loop is another one.
+            end_s = self._end_s
+            if end_s is not None and time.perf_counter() < self._began_at + end_s:
+                self._end_later(end_s, time_out)
+            else:
+                time_out()
+
+        self._call_at(end_s, "end", look)
+
+    def _call_at(self, limit_s: float, name: str, call: Callable[[], None]) -> None:
+        delay_s = self._began_at + limit_s - time.perf_counter()
+        self._timers[name] = asyncio.get_running_loop().call_later(max(delay_s, 0.0), call)
+
+
+def time_limit_of(task: Task[...], claim: Claim) -> TimeLimit | None:
+    """Return the limits of a run: those of its job, else those of its task; None without any."""
+    soft_s, hard_s = (None, None) if task.timeout is None else (task.timeout.soft_s, task.timeout.hard_s)
+    if claim.extras is not None:
+        extras = read_extras(claim.extras)
+        if extras.timeout_s is not None or extras.soft_s is not None:
+            soft_s, hard_s = extras.soft_s, extras.timeout_s
+    return None if soft_s is hard_s is claim.deadline_at is None else TimeLimit(soft_s, hard_s, claim.deadline_at)
