@@ -101,6 +101,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
+from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
 from asyncq.domain.states import JobState
@@ -195,6 +196,7 @@ __all__ = [
     "PartRecovered",
     "PollingOnly",
     "PoolExhausted",
+    "Progress",
     "Reason",
     "Repaired",
     "Resource",

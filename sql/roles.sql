@@ -60,10 +60,10 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 
 -- The worker: the objects that sql/queries and the functions below use. No truncate, no triggers, no foreign keys.
 grant usage on schema asyncq to :"worker";
-grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.jobs to :"worker";
+grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.jobs, asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, update, delete on asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
-  asyncq._jobs, asyncq._handoff_slots, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.cancel_jobs, asyncq.change_cron_item, asyncq.cleanup,
@@ -88,7 +88,7 @@ grant execute on function
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_queues, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._mixes_keys, asyncq._new_job, asyncq._nfc,
   asyncq._note_block, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._period, asyncq._priority,
-  asyncq._prune, asyncq._prune_key_locks, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
+  asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_progress, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._settle_rest,
   asyncq._shown, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,

@@ -16,8 +16,8 @@ def document(job: Job) -> str:
 
 
 def table(jobs: Sequence[Job]) -> list[str]:
-    """A line of headings, and one line for each job."""
-    rows = [("id", "state", "attempts", "run at", "queue", "task")]
+    """A line of headings, and one line for each job; the column progress only if a job has reported any."""
+    rows: list[tuple[str, ...]] = [("id", "state", "attempts", "run at", "queue", "task")]
     rows += [
         (
             str(job.id),
@@ -29,7 +29,20 @@ def table(jobs: Sequence[Job]) -> list[str]:
         )
         for job in jobs
     ]
+    if any(job.progress for job in jobs):
+        rows = [(*row, said) for row, said in zip(rows, ["progress", *map(_progress, jobs)], strict=True)]
     return aligned(rows)
+
+
+def _progress(job: Job) -> str:
+    """The progress of a job in one line, such as `30 of 120 (25%), page 3`; empty if there is none."""
+    if (progress := job.progress) is None:
+        return ""
+    said = f"{progress.done:.15g}"
+    if progress.total is not None:
+        part = f" ({progress.done / progress.total:.0%})" if progress.total else ""
+        said += f" of {progress.total:.15g}{part}"
+    return printable(said + (f", {progress.note}" if progress.note else ""))
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -53,6 +66,7 @@ def details(job: Job) -> str:
         "updated at": job.updated_at.isoformat(),
         "claimed at": job.locked_at and job.locked_at.isoformat(),
         "claimed by": job.locked_by and f"worker {job.locked_by}",
+        "progress": job.progress and f"{_progress(job)}, at {job.progress.at.isoformat()}",
         "payload": job.payload,
         "meta": None if job.meta is None else msgspec.json.encode(job.meta).decode(),
         "last error": job.last_error,

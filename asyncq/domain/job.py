@@ -15,6 +15,7 @@ from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
 from asyncq.domain.payload import encode
+from asyncq.domain.progress import Progress
 from asyncq.domain.states import JobState
 from asyncq.domain.time_limit import Duration, Timeout, as_expiry, as_timeout
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
@@ -217,6 +218,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         locked_by: The id of the worker that runs it.
         revision: The number of keyed adds that changed it.
         interruptions: The number of interruptions in a row, by a shutdown or an aborted transaction.
+        progress: The last report of `ctx.progress` in this run; None if there is none.
     """
 
     id: int
@@ -238,6 +240,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None
     state: JobState
     interruptions: int = 0
+    progress: Progress | None = None
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

@@ -30,6 +30,7 @@ from asyncq.engine.maintenance.rounds import Rounds
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.progress import ProgressWriter, ReportedRun
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.stuck import Stuck
 from asyncq.engine.run.transactions import HandlerResources
@@ -92,7 +93,9 @@ class Parts:
         """Make the parts that start, run and cancel handlers."""
         identity, observers, limit = self.identity, self._observers, self._options.concurrency
         running, threads = set[Run](), CapacityLimiter(limit)
-        resources = HandlerResources(database, self.pool, self.writing, observers, self._options.lease_s)
+        line, lease_s = self.writing, self._options.lease_s
+        self.progress = ProgressWriter(line, observers, live=self._reported_runs, start_soon=self.tasks.start_soon)
+        resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
         self.stuck = Stuck(limit, identity, threads, observers, replace=self._replace_loop, changed=self._stuck_changed)
@@ -173,6 +176,9 @@ class Parts:
 
     def _may_fetch(self) -> bool:
         return self.identity.worker_id > 0 and self.lease.is_held and not self.stuck.is_full
+
+    def _reported_runs(self) -> set[ReportedRun | None]:
+        return {run.progress for run in self.executor.running}
 
     def _finished(self) -> int:
         return self.executor.finished

@@ -271,6 +271,7 @@ class Supervisor:
             self.parts.completer.close()
             await self._written.wait()
             await self.parts.wake_ups.sent()
+            await self.parts.progress.close()
         with anyio.move_on_after(CANCEL_S):
             await self.parts.reporter.quiet()
         self._clear_away()

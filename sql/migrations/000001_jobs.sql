@@ -225,6 +225,29 @@ alter table asyncq._batches
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
   alter queue set storage external, alter meta set storage external, alter payload set storage external;
 
+-- The last report of progress of each claim. A later claim of the job has its own row: a worker that lost its claim
+-- overwrites nothing. After the end of the claim no reader finds the row, and its worker or a prune deletes it. It is
+-- unlogged: the worker writes it every second, and the report of a run is worth little after a crash of the server.
+create unlogged table asyncq._progress (
+  job_id bigint not null,
+  lock_token bigint not null,
+  done float8 not null,
+  total float8,
+  reported_at timestamptz not null,
+  locked_by int not null,
+  note text collate "C",
+  constraint progress_pkey primary key (job_id, locked_by, lock_token)
+) with (
+  -- A row is written once a second, and no column of an index: with room on the page it needs no new entries.
+  fillfactor = 50,
+  -- A few rows, written again and again.
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_insert_threshold = -1,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
+
 -- A job to be added, with all its options, as the functions that add jobs pass it on. Null is the default. After the
 -- first four attributes, each is a member of the record of a job's options: _extra and asyncq/domain/deduplication.py
 -- make that record, and _new_job reads it.

@@ -29,6 +29,19 @@ from (
   where get_bit(batch.unsettled, batched.ordinal::int - 1) = 1) as job
 join asyncq._tasks as task on task.id = job.task_id;
 
+-- The progress of running jobs: the last report of each claim. It cannot be read on a standby, since its table is
+-- unlogged. With `offset 0` each claim is looked up; without it the planner could read all jobs.
+create view asyncq.progress as
+select reported.job_id, reported.done, reported.total, reported.note, reported.reported_at
+from asyncq._progress as reported
+where exists (
+    select from asyncq._jobs as job
+    where job.id = reported.job_id and job.locked_by = reported.locked_by and job.lock_token = reported.lock_token offset 0)
+  or exists (
+    select from asyncq._batches as batch
+    where batch.locked_by = reported.locked_by and batch.lock_token = reported.lock_token
+      and get_bit(batch.unsettled, array_position(batch.ids, reported.job_id) - 1) = 1 offset 0);
+
 -- A job to be added by add_jobs: the arguments of add_job, in their order. A new option is a member of options.
 create type asyncq.job_spec as (
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint,

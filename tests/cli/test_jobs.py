@@ -11,6 +11,8 @@ from anyio.to_thread import run_sync
 from asyncq import Client
 from asyncq.cli import main
 from tests.support.cli import asyncq, environment
+from tests.support.jobs import complete, fetch
+from tests.support.session import session
 
 Output = pytest.CaptureFixture[str]
 
@@ -40,6 +42,31 @@ async def test_list_prints_a_table(words: list[str], client: Client, capsys: Out
     assert [[str(first.id), "available", "send"], [str(second.id), "available", "rollup"]] == [
         [line[0], line[1], line[-1]] for line in lines[1:]
     ]
+
+
+async def test_list_and_show_print_the_progress_of_running_jobs(
+    words: list[str], dsn: str, schema: str, client: Client, capsys: Output
+) -> None:
+    """A column if a job has reported any; no line of a terminal is controlled by a note."""
+    ids = [(await client.add_job("send")).id for _ in range(4)]
+    reports = [(30, 120, "page\n3"), (2.5, None, None), (0, 0, "")]
+    async with session(dsn, schema) as sql:
+        claims = await fetch(sql)
+        for claim, (done, total, note) in zip(claims, reports, strict=False):
+            report = {"job_id": claim["id"], "locked_by": 1, "lock_token": claim["lock_token"]}
+            await sql.run("write_progress", json.dumps([{**report, "done": done, "total": total, "note": note}]))
+    _, out, _ = await jobs(capsys, "ls", *words, "--state", "active")
+    _, shown, _ = await jobs(capsys, "show", *words, str(ids[0]))
+    _, document, _ = await jobs(capsys, "show", *words, str(ids[0]), "--json")
+    async with session(dsn, schema) as sql:
+        await complete(sql, claims)
+
+    assert ["task  progress", "send  30 of 120 (25%), page\\n3", "send  2.5", "send  0 of 0", "send"] == [
+        line[line.rindex("  ", 0, line.rindex("  ")) :].strip() if count < 4 else line.split()[-1]
+        for count, line in enumerate(out.splitlines())
+    ]
+    assert "progress:   30 of 120 (25%), page\\n3, at 20" in shown
+    assert (30, "page\n3") == (json.loads(document)["progress"]["done"], json.loads(document)["progress"]["note"])
 
 
 async def test_list_filters_and_goes_from_page_to_page(words: list[str], client: Client, capsys: Output) -> None:

@@ -155,8 +155,9 @@ class Life:
                 raise Snooze(0)
 
         @task
-        async def endless() -> None:
+        async def endless(ctx: JobContext) -> None:
             self.runs["endless"] += 1
+            ctx.progress(1)
             await asyncio.Event().wait()
 
         @task

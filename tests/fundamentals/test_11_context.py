@@ -6,7 +6,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, Job, JobContext, JobNotFound, JobState, task
+from asyncq import Client, Job, JobContext, JobNotFound, JobState, Progress, task
 from asyncq.testing import MovableClock, assert_added, make_worker, run_due
 from tests.support.waiting import wait_until
 
@@ -60,6 +60,29 @@ async def test_the_contexts_logger_names_the_job(
 
     assert record.getMessage() == "hello Ada"
     assert (record.__dict__["job_id"], record.__dict__["task"], record.__dict__["attempt"]) == (added.id, "greet", 1)
+
+
+async def test_a_handler_can_report_its_progress(dsn: str, schema: str, client: Client) -> None:
+    """Others read it while the job runs. It is written at most once a second; the report ends with the run."""
+    read = anyio.Event()
+
+    @task
+    async def copy_files(count: int, ctx: JobContext) -> None:
+        ctx.progress(1, count, "the first one")
+        await read.wait()
+
+    job_id = (await client.add_job(copy_files, 3)).id
+
+    async def progress() -> Progress | None:
+        return (await client.get_job(job_id)).progress
+
+    async with make_worker(dsn, [copy_files], schema=schema).start():
+        await wait_until(progress, description="the progress to be written")
+        found = await progress()
+        read.set()
+
+    assert found is not None
+    assert (1, 3, "the first one") == (found.done, found.total, found.note)
 
 
 async def test_a_handler_can_add_jobs(dsn: str, schema: str, client: Client) -> None:

@@ -82,6 +82,28 @@ async def test_a_standby_answers_all_calls_that_change_nothing(standby: str) -> 
     assert job.id == explanation.job_id
 
 
+async def test_a_standby_reads_a_running_job_without_its_progress(pair: Pair, standby: str) -> None:
+    """It has no unlogged tables; the job itself must be readable there."""
+    async with session(pair.primary.dsn, "asyncq") as primary, session(standby, "asyncq") as copy:
+        job = await primary.value("select id from asyncq.add_job('running')")
+        await primary.rows(
+            "update asyncq._jobs set locked_at = now(), lock_token = 1, locked_by = 1 where id = $1", job
+        )
+        query = "select count(*) from asyncq._jobs where id = $1 and locked_by is not null"
+        try:
+            await wait_until(lambda: copy.value(query, job), description="the standby to have the claim")
+            async with Client(standby) as client:
+                found = await client.get_job(job)
+        finally:
+            await primary.rows("delete from asyncq._jobs where id = $1", job)
+        await wait_until(
+            lambda: copy.value("select not exists (select from asyncq._jobs where id = $1)", job),
+            description="the standby to have the deletion",
+        )
+
+    assert (JobState.ACTIVE, None) == (found.state, found.progress)
+
+
 @pytest.mark.parametrize("words", READING)
 async def test_the_command_line_reads_from_a_standby(standby: str, words: tuple[str, ...]) -> None:
     """The exit code 1 of doctor means a finding; 3 would mean that it could not check."""

@@ -14,10 +14,12 @@ from asyncq.domain.around import claimed_job
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
+from asyncq.domain.progress import check_report
 from asyncq.domain.signature import Context
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing
 from asyncq.domain.time_limit import Duration, duration_s
 from asyncq.engine.base.records import JobLogger
+from asyncq.engine.run.progress import ReportedRun
 from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
@@ -54,7 +56,17 @@ class JobContext(Context):
             end soon, or it is cancelled. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_limit", "_registry", "_resources", "_settling", "_task", "_worker_id", "cancelled")
+    __slots__ = (
+        "_claim",
+        "_limit",
+        "_progress",
+        "_registry",
+        "_resources",
+        "_settling",
+        "_task",
+        "_worker_id",
+        "cancelled",
+    )
 
     def __init__(
         self,
@@ -74,6 +86,7 @@ class JobContext(Context):
         self._resources = resources
         self._settling = settling
         self._limit = limit
+        self._progress: ReportedRun | None = None
         self.cancelled = asyncio.Event()
 
     @property
@@ -103,6 +116,30 @@ class JobContext(Context):
         by_s = duration_s(by, "an extension")
         if self._limit is not None:
             self._limit.extend(by_s)
+
+    def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
+        """Report how far the handler is; others read the last report while the job runs, as `Job.progress`.
+
+        A plain call that never waits: it stores the report in memory, in a thread too. The worker writes the last one,
+        at most once a second. The report ends with this run: a retry begins with none.
+
+        Args:
+            done: How much is done, in any unit. At least 0, at most `total`; more is cut.
+            total: How much there is to do; None if that is unknown.
+            note: A text for people; None for none. Only its first 500 characters are stored.
+
+        Raises:
+            TypeError: A number is no int or float, or the note is no str.
+            ValueError: A number is NaN, infinite, or too large for a float.
+        """
+        report = check_report(done, total, note)
+        writer = self._resources.progress
+        with writer.first_report:
+            if self._progress is None:
+                self._progress = ReportedRun(self._claim, self._worker_id, report)
+                writer.add(self._progress)
+            else:
+                self._progress.latest = report
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:

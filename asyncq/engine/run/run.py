@@ -11,6 +11,7 @@ from asyncq.domain.job import Claim
 from asyncq.domain.outcome import TimedOut
 from asyncq.domain.task import Task
 from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.progress import ReportedRun
 from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import Settling
 
@@ -59,6 +60,11 @@ class Run(msgspec.Struct, eq=False):
     def settling(self) -> Settling | None:
         """The settling of its handler; None until the handler takes part in it."""
         return None if self.context is None else self.context._settling  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def progress(self) -> ReportedRun | None:
+        """The progress of its handler; None until the handler reports it."""
+        return None if self.context is None else self.context._progress  # pyright: ignore[reportPrivateUsage]
 
     def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
         return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)

@@ -45,6 +45,7 @@ from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
+from asyncq.engine.run.progress import ProgressWriter
 from asyncq.store import transactions as store
 from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection, cut_off
 from asyncq.store.failures import is_conflict, is_transient
@@ -62,13 +63,20 @@ class HandlerResources:
     """The resources that all runs of a worker share; a lost transaction may stay open for `lease_s`."""
 
     def __init__(
-        self, database: Database, pool: HandlerPool, line: ReconnectingConnection, observers: Observers, lease_s: float
+        self,
+        database: Database,
+        pool: HandlerPool,
+        line: ReconnectingConnection,
+        observers: Observers,
+        lease_s: float,
+        progress: ProgressWriter,
     ) -> None:
         self.database = database
         self.pool = pool
         self.line = line
         self.observers = observers
         self.lease_s = lease_s
+        self.progress = progress
         self._outage = Outage("asking how transactions ended", observers.emit)
 
     async def commit_status(

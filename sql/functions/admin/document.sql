@@ -11,8 +11,27 @@ create or replace function asyncq._document(job asyncq._jobs) returns json
     'created_at', asyncq._utc(job.created_at), 'updated_at', asyncq._utc(job.updated_at), 'key', job.key,
     'locked_at', asyncq._utc(job.locked_at), 'locked_by', job.locked_by::text, 'revision', job.revision,
     'flags', array(select name from jsonb_object_keys(job.flags) as name order by name collate "C"),
-    'meta', job.meta, 'state', asyncq._state(job), 'interruptions', job.interruptions)
+    'meta', job.meta, 'state', asyncq._state(job), 'interruptions', job.interruptions,
+    'progress', case when job.locked_by is not null then asyncq._progress_of(job) end)
   $$;
+
+-- The progress that the claim of a running job has reported, in JSON; null if there is none, and on a standby, where an
+-- unlogged table cannot be read.
+create or replace function asyncq._progress_of(job asyncq._jobs) returns json
+  language plpgsql stable parallel safe
+  set search_path = pg_catalog, pg_temp
+  as $$
+begin
+  if pg_is_in_recovery() then
+    return null;
+  end if;
+  return (
+    select json_build_object(
+      'done', reported.done, 'total', reported.total, 'note', reported.note, 'at', asyncq._utc(reported.reported_at))
+    from asyncq._progress as reported
+    where reported.job_id = job.id and reported.locked_by = job.locked_by and reported.lock_token = job.lock_token);
+end
+$$;
 
 -- A moment as text in UTC, whatever zone and style the session has.
 create or replace function asyncq._utc(moment timestamptz) returns text

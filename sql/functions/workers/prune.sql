@@ -31,9 +31,22 @@ begin
     select key from asyncq._requests where keep_until <= moment
     order by keep_until limit most for update skip locked));
   get diagnostics requested = row_count;
+  perform asyncq._prune_progress(most);
   return query select cardinality(discarded_ids)::bigint, passed, requested;
 end
 $$;
+
+-- Remove progress that no reader finds, at most so many rows: its claim has ended, and its worker did not delete it. A
+-- claim is older than its row, so one snapshot shows both. With `offset 0` each job is looked up.
+create or replace function asyncq._prune_progress(most int) returns void
+  language sql volatile
+  as $$
+  delete from asyncq._progress
+  where ctid = any(array(
+    select reported.ctid from asyncq._progress as reported
+    where not exists (select from asyncq.progress as shown where shown.job_id = reported.job_id offset 0)
+    limit most for update of reported skip locked))
+  $$;
 
 -- Remove key locks that were not used for a day, among the next so many after a key. This is a walk over all of them, a
 -- few at a time, since an index on used_at would cost each add. Locked rows are skipped. An add that needs a row while

@@ -49,6 +49,7 @@ async def test_every_field_has_the_value_of_the_row(sql: Session) -> None:
         "meta": {"m": 1},
         "state": "active",
         "interruptions": 5,
+        "progress": None,
     }
 
 
