@@ -2,7 +2,7 @@
 
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
-from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Attempt, Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
@@ -119,6 +119,7 @@ __all__ = [
     "Added",
     "Admin",
     "AsyncqError",
+    "Attempt",
     "Call",
     "Checkup",
     "ClaimLost",

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from asyncq.domain.administration import (
+    Attempt,
     Counts,
     Explanation,
     WorkerInfo,
@@ -307,6 +308,26 @@ class Admin:
         check_key(key)
         async with self._acquire() as mine:
             return await store.get_job_by_key(self._database, mine, key)
+
+    async def errors(self, job_id: int) -> tuple[Attempt, ...]:
+        """Read the failed attempts of a job, also of one that has ended since.
+
+        Args:
+            job_id: The id of the job.
+
+        Returns:
+            The attempts in the order in which they failed, of more than 1,000 the last ones. Workers keep each for
+            their `error_retention`. Empty if no attempt failed, and for an unknown id.
+
+        Raises:
+            InvalidJob: `job_id` is not an int of 64 bits.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        check_job_id(job_id)
+        async with self._acquire() as mine:
+            return await store.errors(self._database, mine, job_id)
 
     async def list_jobs(
         self,

@@ -13,7 +13,14 @@ from asyncq.domain.around import Middleware, check_lifespan, check_middleware, n
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
-from asyncq.domain.options import BLOCKED_AFTER_S, DISCARDED_RETENTION, ForbiddenFlags, switch, worker_options
+from asyncq.domain.options import (
+    BLOCKED_AFTER_S,
+    DISCARDED_RETENTION,
+    ERROR_RETENTION,
+    ForbiddenFlags,
+    switch,
+    worker_options,
+)
 from asyncq.domain.resource import Resource, check_overrides, check_uses
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.base import user_code
@@ -52,6 +59,8 @@ class Worker:
             called before each fetch.
         discarded_retention: How long discarded jobs are kept before workers remove them; 30 days by default. None for
             ever, which costs space in the database.
+        error_retention: How long failed attempts are kept, whatever became of the job; 7 days by default. None records
+            none. The shortest time of all workers applies.
         blocked_after: How long the event loop may be blocked until a warning names the job and the line; 1 s by
             default, None for never.
         crontab: Recurring jobs, in addition to those of the tasks: the text of a crontab, a `CronItem`, or a list of
@@ -86,6 +95,7 @@ class Worker:
         listen_dsn: str | None = None,
         forbidden_flags: ForbiddenFlags = None,
         discarded_retention: timedelta | float | None = DISCARDED_RETENTION,
+        error_retention: timedelta | float | None = ERROR_RETENTION,
         blocked_after: timedelta | float | None = BLOCKED_AFTER_S,
         crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
@@ -108,6 +118,7 @@ class Worker:
             listen=listen,
             forbidden_flags=forbidden_flags,
             discarded_retention=discarded_retention,
+            error_retention=error_retention,
             blocked_after=blocked_after,
         )
         others = listed(observers)

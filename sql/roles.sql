@@ -60,9 +60,9 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 
 -- The worker: the objects that sql/queries and the functions below use. No truncate, no triggers, no foreign keys.
 grant usage on schema asyncq to :"worker";
-grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.jobs, asyncq.progress to :"worker";
+grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.jobs, asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
-grant select, insert, update, delete on asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
+grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
   asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._queues, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function

@@ -4,15 +4,40 @@ from collections.abc import Sequence
 
 import msgspec
 
+from asyncq.domain.administration import Attempt
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
 
 MANY_LINES = ("payload", "last error")
 
 
-def document(job: Job) -> str:
-    """All fields of the job as JSON; the payload keeps every digit."""
-    return msgspec.json.encode({**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}).decode()
+def document(job: Job, errors: Sequence[Attempt] | None = None) -> str:
+    """All fields of the job as JSON, and its failed attempts if they were read; the payload keeps every digit."""
+    fields = {**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}
+    return msgspec.json.encode(fields if errors is None else {**fields, "errors": errors}).decode()
+
+
+def ended_document(job_id: int, errors: Sequence[Attempt]) -> str:
+    """The failed attempts of a job that has ended as JSON: nothing else is known of it."""
+    return msgspec.json.encode({"id": job_id, "state": None, "errors": errors}).decode()
+
+
+def attempts(errors: Sequence[Attempt]) -> list[str]:
+    """A line of headings, and one line for each failed attempt, with the first line of its error."""
+    rows = [("", "number", "kind", "ended at", "after", "worker", "error")]
+    rows += [
+        (
+            "",
+            str(attempt.number),
+            attempt.kind,
+            attempt.ended_at.isoformat(" ", "seconds"),
+            f"{(attempt.ended_at - attempt.started_at).total_seconds():.1f} s",
+            str(attempt.worker_id),
+            printable(attempt.error.partition("\n")[0]),
+        )
+        for attempt in errors
+    ]
+    return aligned(rows)
 
 
 def table(jobs: Sequence[Job]) -> list[str]:

@@ -2,15 +2,19 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from asyncq.cli import jobs_change
-from asyncq.cli.job_texts import details, document, print_lines, table
+from asyncq.cli.job_texts import attempts, details, document, ended_document, print_lines, table
 from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, natural, positive
 from asyncq.client import Client
-from asyncq.domain.administration import check_page
+from asyncq.domain.administration import Attempt, check_page
+from asyncq.domain.errors import JobNotFound
+from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
 
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
@@ -18,7 +22,8 @@ STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discard
 SHOW = """\
 Print a job: its state, its attempts, its last error, its payload.
 
-A job that has ended is removed: "not found", and the exit code is 1."""
+Each failed attempt is printed for as long as it is kept, also if the job has
+ended. A job that has ended without any is "not found", and the exit code is 1."""
 
 LS = """\
 Print a page of jobs, in the order of their ids.
@@ -55,7 +60,7 @@ def add_parser(commands: Commands) -> None:
         examples="  asyncq jobs show 42\n  asyncq jobs show 42 --json | jq -r .state\n",
     )
     show.add_argument("id", metavar="ID", type=positive, help="the job's id")
-    show.add_argument("--json", action="store_true", help="print one JSON object, with the payload in it")
+    show.add_argument("--json", action="store_true", help="print one JSON object, with payload and errors in it")
     listing = add_command(
         below,
         "ls",
@@ -84,8 +89,25 @@ def add_parser(commands: Commands) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    job = ask(options, lambda client: client.get_job(options.id))
-    print(document(job) if options.json else details(job))
+    job, errors = ask(options, partial(_find, options.id))
+    if options.json:
+        print(document(job, errors) if job else ended_document(options.id, errors))
+        return
+    print(details(job) if job else f"{'id:':<12}{options.id}\n{'state:':<12}ended")
+    if errors:
+        print("failed attempts:")
+        print_lines(attempts(errors))
+
+
+async def _find(job_id: int, client: Client) -> tuple[Job | None, Sequence[Attempt]]:
+    """Read a job and its failed attempts; raises JobNotFound if there is neither."""
+    errors = await client.admin.errors(job_id)
+    try:
+        return await client.get_job(job_id), errors
+    except JobNotFound:
+        if not errors:
+            raise
+    return None, errors
 
 
 def _ls(options: argparse.Namespace) -> None:

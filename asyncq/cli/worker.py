@@ -12,7 +12,7 @@ from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.options import DISCARDED_RETENTION
+from asyncq.domain.options import DISCARDED_RETENTION, ERROR_RETENTION
 from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
@@ -53,7 +53,7 @@ EXAMPLES = """\
                                          jobs with the flag slow
 """
 
-NEVER = "never"
+NEVER, NONE = "never", "none"
 
 # The options that a Worker object does not have in the code.
 _OF_ANY_WORKER = ("command", "log_format", "log_level", "once", "run", "schema", "tasks")
@@ -71,7 +71,9 @@ def add_parser(commands: Commands) -> None:
     add_time("--lease", type=duration, help="how long without a heartbeat until other workers take over (default: 30s)")
     add_time("--grace", type=duration, help="how long running jobs may continue after a signal (default: 25s)")
     kept = "how long discarded jobs are kept; never: they are not removed (default: 30d)"
-    add_time("--discarded-retention", type=_retention, help=kept)
+    add_time("--discarded-retention", type=partial(_retention, without=NEVER), help=kept)
+    kept = "how long failed attempts are kept; none: they are not recorded (default: 7d)"
+    add_time("--error-retention", type=partial(_retention, without=NONE), help=kept)
     add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
     add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
@@ -124,7 +126,8 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             poll=options.poll,
             lease=options.lease,
             grace=options.grace,
-            discarded_retention=_kept(options.discarded_retention),
+            discarded_retention=_kept(options.discarded_retention, DISCARDED_RETENTION),
+            error_retention=_kept(options.error_retention, ERROR_RETENTION),
             listen=not options.no_listen,
             listen_dsn=options.listen_dsn,
             forbidden_flags=options.forbid,
@@ -135,14 +138,14 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
 
 
-def _retention(text: str) -> timedelta | str:
-    return text if text == NEVER else duration(text)
+def _retention(text: str, *, without: str) -> timedelta | str:
+    return text if text == without else duration(text)
 
 
-def _kept(retention: timedelta | str | None) -> timedelta | None:
-    """The argument of `Worker`: `never` is None there."""
+def _kept(retention: timedelta | str | None, default: timedelta) -> timedelta | None:
+    """The argument of `Worker`: the word `never` or `none` is None there."""
     if retention is None:
-        return DISCARDED_RETENTION
+        return default
     return retention if isinstance(retention, timedelta) else None
 
 

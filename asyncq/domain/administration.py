@@ -9,7 +9,7 @@ import msgspec
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.hints import STATES, hint
 from asyncq.domain.job import INT2, JobSpec, check, check_is_text, check_number, check_storable
-from asyncq.domain.outcome import clean_error
+from asyncq.domain.outcome import AttemptKind, clean_error
 from asyncq.domain.states import JobState
 
 CLEANUP_TASKS = ("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
@@ -64,6 +64,27 @@ class Explanation(msgspec.Struct, frozen=True):
     job_id: int
     runnable: bool
     reasons: tuple[Reason, ...]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that failed.
+
+    Attributes:
+        number: The number of the attempt; the first is 1, also after `retry_jobs`.
+        kind: `failed`: its handler raised. `lost`: its worker died, or was unlocked by force. `interrupted`: shutdowns
+            cut it off eleven times in a row. `aborted`: its transaction was rolled back eleven times in a row.
+        started_at: When the handler began; for a lost attempt, when its worker claimed the job.
+        ended_at: When its end was written.
+        worker_id: The id of its worker.
+        error: The error as in `last_error`, cut in the middle to 4,000 characters.
+    """
+
+    number: int
+    kind: AttemptKind
+    started_at: datetime
+    ended_at: datetime
+    worker_id: int
+    error: str
 
 
 WorkerState = Literal["live", "doubted", "dead", "unknown"]

@@ -156,12 +156,13 @@ class TransactionsEnded(Event, frozen=True, kw_only=True):
 
 
 class JobsPruned(Event, frozen=True, kw_only=True):
-    """Old data was removed: discarded jobs, ended ones, requests and key locks; with the number of each."""
+    """Old data was removed: discarded jobs, ended ones, requests, key locks, failed attempts; the number of each."""
 
     discarded: int
     ended: int
     requests: int
     key_locks: int
+    attempts: int
 
 
 class JobsExpired(Event, frozen=True, kw_only=True):

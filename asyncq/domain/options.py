@@ -15,6 +15,7 @@ ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | 
 LONGEST_POLL_S = 60.0
 BLOCKED_AFTER_S = 1.0
 DISCARDED_RETENTION = timedelta(days=30)
+ERROR_RETENTION = timedelta(days=7)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     listen: bool = True
     forbidden_flags: ForbiddenFlags = None
     discarded_retention_s: float | None = DISCARDED_RETENTION.total_seconds()
+    error_retention_s: float | None = ERROR_RETENTION.total_seconds()
     blocked_after_s: float | None = BLOCKED_AFTER_S
 
     def __post_init__(self) -> None:
@@ -73,16 +75,16 @@ def switch(name: str, value: Any) -> bool:
 def worker_options(**given: Any) -> WorkerOptions:
     """Make the options from the arguments of `Worker`: delays are timedeltas or seconds, None is the default.
 
-    None for `discarded_retention` is for ever, None for `blocked_after` is never. ConfigurationError names a bad
-    value.
+    None for `discarded_retention` is for ever, None for `error_retention` and `blocked_after` is never.
+    ConfigurationError names a bad value.
     """
-    delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "blocked_after"}
+    delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "error_retention", "blocked_after"}
     named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value, name) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }
-    for name in ("discarded_retention", "blocked_after"):
+    for name in ("discarded_retention", "error_retention", "blocked_after"):
         if given.get(name, 0) is None:
             named[f"{name}_s"] = None
     return WorkerOptions(**named)

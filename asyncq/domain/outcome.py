@@ -109,11 +109,22 @@ Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
 """
 
 
+AttemptKind = Literal["failed", "lost", "interrupted", "aborted"]
+"""How an attempt failed.
+
+    failed       the handler raised, or the payload did not fit
+    lost         its worker died, or was unlocked by force
+    interrupted  shutdowns cut it off too often
+    aborted      its transaction was rolled back too often
+"""
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The new values for the row of a claim that ends; None keeps an old value.
 
     `end` is the state in which the job ends; then the other fields have no meaning. It is None for a job that waits or
     is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
+    `kind` is that of the failed attempt to record, which took `duration_s`; None if there is none.
     """
 
     id: int
@@ -125,6 +136,8 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     interruptions: int | None = None
     discarded: bool = False
+    kind: AttemptKind | None = None
+    duration_s: float | None = None
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float = 0.0) -> Settlement:
@@ -137,23 +150,23 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
         case Completed():
             return completion(claim)
         case Failed(error) | TimedOut(error):
-            return _failure(claim, error, None, policy, random, now)
+            return _failure(claim, "failed", error, None, policy, random, now)
         case RetryLater(error, delay_s):
-            return _failure(claim, error, delay_s, policy, random, now)
+            return _failure(claim, "failed", error, delay_s, policy, random, now)
         case Discarded(error):
-            return settlement(attempts=INT2, error=error, interruptions=0, discarded=True)
+            return settlement(attempts=INT2, error=error, interruptions=0, discarded=True, kind="failed")
         case Snoozed(delay_s) if _is_too_late(claim, now + delay_s):
-            return settlement(attempts=INT2, error=PAST_DEADLINE, interruptions=0, discarded=True)
+            return settlement(attempts=INT2, error=PAST_DEADLINE, interruptions=0, discarded=True, kind="failed")
         case Snoozed(delay_s):
             return settlement(delay_s=delay_s, interruptions=0)
         case Interrupted():
             if claim.interruptions >= MAX_INTERRUPTIONS:
                 error = f"Interrupted: cut off by shutdowns {claim.interruptions + 1} times in a row"
-                return _failure(claim, error, None, policy, random, now)
+                return _failure(claim, "interrupted", error, None, policy, random, now)
             return settlement(interruptions=claim.interruptions + 1)
         case Aborted(error):
             if claim.interruptions >= MAX_INTERRUPTIONS:
-                return _failure(claim, error, None, policy, random, now)
+                return _failure(claim, "aborted", error, None, policy, random, now)
             delay_s = _abort_delay_s(claim.interruptions, random)
             return settlement(delay_s=delay_s, error=error, interruptions=claim.interruptions + 1)
         case Returned():
@@ -183,7 +196,7 @@ def overruled(settlement: Settlement, ending: Ending) -> Settlement:
 
 
 def _failure(
-    claim: Claim, error: str, delay_s: float | None, policy: RetryPolicy, random: float, now: float
+    claim: Claim, kind: AttemptKind, error: str, delay_s: float | None, policy: RetryPolicy, random: float, now: float
 ) -> Settlement:
     attempt = claim.attempts + 1
     discarded = attempt >= claim.max_attempts
@@ -193,8 +206,8 @@ def _failure(
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     if not discarded and _is_too_late(claim, now + delay_s):
         error = clean_error(f"{error}\n\n{PAST_DEADLINE}")
-        return settlement(attempts=INT2, error=error, interruptions=0, discarded=True)
-    return settlement(attempts=1, delay_s=delay_s, error=error, interruptions=0, discarded=discarded)
+        return settlement(attempts=INT2, error=error, interruptions=0, discarded=True, kind=kind)
+    return settlement(attempts=1, delay_s=delay_s, error=error, interruptions=0, discarded=discarded, kind=kind)
 
 
 def _is_too_late(claim: Claim, start: float) -> bool:

@@ -73,7 +73,7 @@ class Parts:
         # A worker without LISTEN checks for changed items as often as for jobs.
         longest_s = LONGEST_POLL_S if listens else options.poll_s
         self.cron = Cron(database, self.reading, items, identity, observers, longest_s=longest_s)
-        self.maintenance = Rounds(database, self.reading, identity, observers, options.discarded_retention_s)
+        self.maintenance = Rounds(database, self.reading, identity, observers, options)
         self.membership = Membership(
             self.reading,
             identity,
@@ -143,8 +143,15 @@ class Parts:
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
         claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
-        settled = self.wake_ups.settled
-        self.completer = Completer(line, outbox, observers, self.reporter, claim_next, settled=settled)
+        self.completer = Completer(
+            line,
+            outbox,
+            observers,
+            self.reporter,
+            claim_next,
+            settled=self.wake_ups.settled,
+            keeps_errors=self._options.error_retention_s is not None,
+        )
         self.loops = JobLoops(
             self.identity, inbox, outbox, self.executor, self.completer, self.start_gate, start_soon=start_soon
         )

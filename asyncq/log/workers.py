@@ -60,7 +60,7 @@ SENTENCES: Table = {
     ),
     on.JobsPruned: info(
         "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
-        "%(requests)s requests, %(key_locks)s key locks"
+        "%(requests)s requests, %(key_locks)s key locks, %(attempts)s failed attempts"
     ),
     on.JobsExpired: info("ended %(count)s waiting jobs that had expired: %(job_ids)s", count=lambda e: len(e.job_ids)),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),

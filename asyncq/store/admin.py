@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asyncq.domain.administration import Counts, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Attempt, Counts, Explanation, Reason, WorkerInfo
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
@@ -68,6 +68,11 @@ async def cleanup(
 async def get_job(database: Database, connection: Connection, job_id: int) -> Job | None:
     """Read the job of an id; None if there is none."""
     return _only(await _jobs(database, connection, "get_job", job_id))
+
+
+async def errors(database: Database, connection: Connection, job_id: int) -> tuple[Attempt, ...]:
+    """Read the failed attempts of a job, the last thousand of more, in order."""
+    return tuple(Attempt(**row) for row in await database.fetch(connection, "errors", job_id))
 
 
 async def get_job_by_key(database: Database, connection: Connection, key: str) -> Job | None:

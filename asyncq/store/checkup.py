@@ -17,6 +17,7 @@ MOST_HOLDERS = 5
 FIRST_JOBS = 100
 KEY_LOCKS_AT_ONCE = 1000
 THOROUGH = True  # look also for claims whose worker has no row
+KEEPS_ERRORS = True
 
 
 class _Node(msgspec.Struct):
@@ -80,7 +81,7 @@ async def repair(database: Database, connection: Connection) -> Repaired:
     """Rescue the jobs of dead workers and remove unused key locks, as workers do."""
     key_locks = 0
     after: int | None = FIRST_KEY_LOCK
-    jobs = await database.fetch(connection, "rescue_jobs", THOROUGH)
+    jobs = await database.fetch(connection, "rescue_jobs", THOROUGH, KEEPS_ERRORS)
     while after is not None:
         (walked,) = await database.fetch(connection, "prune_key_locks", after, KEY_LOCKS_AT_ONCE)
         key_locks, after = key_locks + walked["key_locks"], walked["last_key"]

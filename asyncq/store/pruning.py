@@ -5,12 +5,15 @@ from asyncq.store.database import ReconnectingConnection
 FIRST_KEY_LOCK = -(2**63)
 
 
-async def prune(line: ReconnectingConnection, discarded_retention_s: float | None, most: int) -> dict[str, int]:
-    """Remove old discarded jobs, and ended jobs and requests after their retention, at most `most` of each kind.
+async def prune(
+    line: ReconnectingConnection, discarded_retention_s: float | None, error_retention_s: float, most: int
+) -> dict[str, int]:
+    """Remove old discarded jobs and failed attempts, and ended jobs and requests after their retention.
 
-    Returns the number of each kind; if one equals `most`, more may be left. None keeps discarded jobs.
+    Removes at most `most` of each kind. Returns the number of each kind; if one equals `most`, more may be left. None
+    keeps discarded jobs.
     """
-    return dict((await line.fetch("prune", discarded_retention_s, most))[0])
+    return dict((await line.fetch("prune", discarded_retention_s, error_retention_s, most))[0])
 
 
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:

@@ -59,6 +59,8 @@ async def settle_rest(
         [item.delay_s for item in items],
         [item.error for item in items],
         [item.interruptions for item in items],
+        [item.kind for item in items],
+        [item.duration_s for item in items],
     )
     return {row["id"]: row["ending"] for row in rows}
 

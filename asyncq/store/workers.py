@@ -60,9 +60,12 @@ async def remove(line: ReconnectingConnection, worker_id: int) -> None:
     await line.fetch("remove_worker", worker_id)
 
 
-async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool) -> list[Rescued]:
-    """Return the jobs of dead workers; `thorough` also finds claims of workers without a row, among all claims."""
-    rows = await line.fetch("rescue_jobs", thorough)
+async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool, keeps_errors: bool = True) -> list[Rescued]:
+    """Return the jobs of dead workers; `thorough` also finds claims of workers without a row, among all claims.
+
+    `keeps_errors` says whether each lost attempt is recorded.
+    """
+    rows = await line.fetch("rescue_jobs", thorough, keeps_errors)
     return [Rescued(*row) for row in rows]
 
 

@@ -248,6 +248,30 @@ create unlogged table asyncq._progress (
   vacuum_truncate = off
 );
 
+-- The attempts that failed, one row each, for as long as workers keep errors, whatever became of the job. No row is
+-- ever updated. A claim ends once, so its worker and token make a row unique.
+--   started_at  when the handler began; for a lost attempt, when its worker claimed the job
+--   kind        failed, lost (with its worker), interrupted (by shutdowns), aborted (its transaction)
+create table asyncq._attempts (
+  job_id bigint not null,
+  lock_token bigint not null,
+  started_at timestamptz not null,
+  ended_at timestamptz not null,
+  worker_id int not null,
+  number int not null,
+  kind text collate "C" not null constraint attempts_kind_check check (kind in ('failed', 'lost', 'interrupted', 'aborted')),
+  error text collate "C" not null,
+  constraint attempts_pkey primary key (job_id, worker_id, lock_token)
+) with (
+  -- A prune deletes the entries at the head of attempts_ended_at, over which the next prune walks.
+  autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_scale_factor = 0.02
+);
+
+-- prune: attempts that ended long ago. Not a block range index: pruned pages are used again, and their ranges, which
+-- are never narrowed, would all begin long ago.
+create index attempts_ended_at on asyncq._attempts (ended_at);
+
 -- A job to be added, with all its options, as the functions that add jobs pass it on. Null is the default. After the
 -- first four attributes, each is a member of the record of a job's options: _extra and asyncq/domain/deduplication.py
 -- make that record, and _new_job reads it.

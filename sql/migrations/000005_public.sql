@@ -42,6 +42,11 @@ where exists (
     where batch.locked_by = reported.locked_by and batch.lock_token = reported.lock_token
       and get_bit(batch.unsettled, array_position(batch.ids, reported.job_id) - 1) = 1 offset 0);
 
+-- The attempts that failed, also of jobs that have ended. Columns may be added at its end and are never removed.
+create view asyncq.attempts as
+select attempt.job_id, attempt.number, attempt.kind, attempt.started_at, attempt.ended_at, attempt.worker_id, attempt.error
+from asyncq._attempts as attempt;
+
 -- A job to be added by add_jobs: the arguments of add_job, in their order. A new option is a member of options.
 create type asyncq.job_spec as (
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint,

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from functools import partial
 
+import msgspec
 import pytest
 from anyio.to_thread import run_sync
 
-from asyncq import Client
+from asyncq import Client, task
 from asyncq.cli import main
+from asyncq.testing import run_due
 from tests.support.cli import asyncq, environment
 from tests.support.jobs import complete, fetch
 from tests.support.session import session
@@ -214,3 +216,54 @@ async def test_a_wrong_command_line_names_the_fault(
 
     assert (2, "") == (code, out)
     assert expected in err
+
+
+@task(max_attempts=1)
+async def fail() -> None:
+    """Fails with an error of two lines."""
+    raise OSError("no disk\x1b\nstate: fine")
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_show_prints_the_failed_attempts(
+    words: list[str], client: Client, dsn: str, schema: str, capsys: Output, has_ended: bool
+) -> None:
+    """Those of a job that has ended too; nothing else is known of it."""
+    added = await client.add_job(fail)
+    await run_due(dsn, [fail], schema=schema)
+    (error,) = await client.admin.errors(added.id)
+    if has_ended:
+        await client.admin.complete_jobs([added.id])
+
+    code, out, err = await jobs(capsys, "show", str(added.id), *words)
+    lines = out.splitlines()
+
+    assert (0, "") == (code, err)
+    assert [f"id:         {added.id}", f"state:      {'ended' if has_ended else 'discarded'}"] == [
+        line for line in lines if line.startswith(("id:", "state:"))
+    ]
+    assert ["failed attempts:", ["number", "kind", "ended", "at", "after", "worker", "error"]] == [
+        lines[-3],
+        lines[-2].split(),
+    ]
+    assert lines[-1].split()[:2] == ["1", "failed"]
+    assert lines[-1].endswith(f"{error.worker_id:<6}  OSError: no disk\\x1b")
+
+    code, out, err = await jobs(capsys, "show", str(added.id), *words, "--json")
+    shown = json.loads(out)
+
+    assert (0, "", None if has_ended else "discarded") == (code, err, shown["state"])
+    assert [msgspec.to_builtins(error)] == shown["errors"]
+
+
+async def test_show_of_an_ended_job_without_errors_is_not_found(
+    words: list[str], client: Client, capsys: Output
+) -> None:
+    """Scripts read the exit code."""
+    added = await client.add_job("send")
+    await client.admin.complete_jobs([added.id])
+
+    code, out, err = await jobs(capsys, "show", str(added.id), *words)
+
+    assert (1, "") == (code, out)
+    assert f"there is no job {added.id}" in err

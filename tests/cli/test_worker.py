@@ -217,6 +217,22 @@ async def test_discarded_jobs_are_kept_for_the_given_time(
     assert (0, left) == (code, await db.fetchval(f"select count(*) from {schema}._all_jobs()"))
 
 
+@pytest.mark.parametrize(
+    ("words", "recorded"), [([], 1), (["--error-retention", "1h"], 1), (["--error-retention", "none"], 0)], ids=str
+)
+async def test_failed_attempts_are_recorded_unless_that_is_refused(
+    worker: StartWorker, client: Client, tmp_path: Path, words: list[str], recorded: int
+) -> None:
+    """An error may hold what nobody should keep."""
+    write(tmp_path, {"tasks/fail.py": "from asyncq import task\n\n@task\nasync def fail():\n    raise OSError\n"})
+    added = await client.add_job("fail")
+
+    with worker("--once", *words) as process:
+        code = await process.end()
+
+    assert (0, recorded) == (code, len(await client.admin.errors(added.id)))
+
+
 @pytest.mark.leaves_something
 @pytest.mark.parametrize(
     ("code_of_task", "expected"),

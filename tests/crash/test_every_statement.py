@@ -32,6 +32,7 @@ NOT_HERE = {
     "dead_rows",
     "end_transaction",
     "enqueue",
+    "errors",
     "explain",
     "fill_slot",
     "find_worker",

@@ -24,6 +24,7 @@ def test_the_defaults() -> None:
             listen=True,
             forbidden_flags=None,
             discarded_retention_s=30 * 86400.0,
+            error_retention_s=7 * 86400.0,
         )
         == worker_options()
     )
@@ -37,6 +38,11 @@ def test_none_is_the_default() -> None:
 def test_a_retention_of_none_is_for_ever() -> None:
     """None is not the default here."""
     assert worker_options(discarded_retention=None).discarded_retention_s is None
+
+
+def test_an_error_retention_of_none_is_never() -> None:
+    """Errors are not recorded then."""
+    assert worker_options(error_retention=None).error_retention_s is None
 
 
 def test_a_blocked_after_of_none_is_never() -> None:
@@ -70,6 +76,7 @@ def test_listen_can_be_turned_off() -> None:
         {"pool_wait": 0.01},
         {"discarded_retention": 0},
         {"discarded_retention": timedelta(days=36_500)},
+        {"error_retention": 0},
         {"forbidden_flags": []},
         {"forbidden_flags": ("a", "b")},
         {"forbidden_flags": {"a"}},
@@ -101,6 +108,8 @@ def test_values_at_the_limits_work(given: dict[str, Any]) -> None:
         ({"grace": -1}, "grace lies between"),
         ({"pool_wait": 0}, "pool_wait"),
         ({"discarded_retention": -1}, "discarded_retention lies between"),
+        ({"error_retention": -1}, "error_retention lies between"),
+        ({"error_retention": "7d"}, "error_retention is a timedelta or a number of seconds, got '7d'"),
         ({"blocked_after": 0}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
         ({"blocked_after": 3601}, "blocked_after must lie between 0.05 and 3600 seconds, or be None"),
         ({"forbidden_flags": "slow"}, "forbidden_flags must be a list of str .*or a function, got 'slow'"),

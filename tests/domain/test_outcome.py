@@ -64,28 +64,33 @@ def settlement(**fields: Any) -> Settlement:
     return Settlement(7, 99, "q", **fields)
 
 
+def failure(**fields: Any) -> Settlement:
+    """The expected settlement of an attempt that counts."""
+    return settlement(**{"attempts": 1, "interruptions": 0, "kind": "failed", **fields})
+
+
 FIRST, LAST = claim(attempts=0, max_attempts=3), claim(attempts=2, max_attempts=3)
 
 TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
     ("completed", FIRST, Completed(), settlement(end="completed")),
     ("completed at the last attempt", LAST, Completed(), settlement(end="completed")),
-    ("failed", FIRST, Failed("E"), settlement(attempts=1, delay_s=10.0, error="E", interruptions=0)),
+    ("failed", FIRST, Failed("E"), failure(delay_s=10.0, error="E")),
     (
         "discarded after the last attempt",
         LAST,
         Failed("E"),
-        settlement(attempts=1, delay_s=10.0, error="E", interruptions=0, discarded=True),
+        failure(delay_s=10.0, error="E", discarded=True),
     ),
-    ("timed out", FIRST, TimedOut("T", 30.0), settlement(attempts=1, delay_s=10.0, error="T", interruptions=0)),
-    ("retry later", FIRST, RetryLater("R", 5.0), settlement(attempts=1, delay_s=5.0, error="R", interruptions=0)),
-    ("retry at once", FIRST, RetryLater("R", 0.0), settlement(attempts=1, delay_s=0.0, error="R", interruptions=0)),
+    ("timed out", FIRST, TimedOut("T", 30.0), failure(delay_s=10.0, error="T")),
+    ("retry later", FIRST, RetryLater("R", 5.0), failure(delay_s=5.0, error="R")),
+    ("retry at once", FIRST, RetryLater("R", 0.0), failure(delay_s=0.0, error="R")),
     (
         "retry later, but none is left",
         LAST,
         RetryLater("R", 5.0),
-        settlement(attempts=1, delay_s=5.0, error="R", interruptions=0, discarded=True),
+        failure(delay_s=5.0, error="R", discarded=True),
     ),
-    ("discarded", FIRST, Discarded("D"), settlement(attempts=32767, error="D", interruptions=0, discarded=True)),
+    ("discarded", FIRST, Discarded("D"), failure(attempts=32767, error="D", discarded=True)),
     ("snoozed", FIRST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
     ("snoozed at the last attempt", LAST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
     ("interrupted", FIRST, Interrupted(), settlement(interruptions=1)),
@@ -95,19 +100,16 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         "interrupted the eleventh time",
         claim(interruptions=10),
         Interrupted(),
-        settlement(
-            attempts=1, delay_s=10.0, error="Interrupted: cut off by shutdowns 11 times in a row", interruptions=0
-        ),
+        failure(kind="interrupted", delay_s=10.0, error="Interrupted: cut off by shutdowns 11 times in a row"),
     ),
     (
         "interrupted the eleventh time at the last attempt",
         claim(attempts=2, max_attempts=3, interruptions=10),
         Interrupted(),
-        settlement(
-            attempts=1,
+        failure(
+            kind="interrupted",
             delay_s=10.0,
             error="Interrupted: cut off by shutdowns 11 times in a row",
-            interruptions=0,
             discarded=True,
         ),
     ),
@@ -122,7 +124,7 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         "aborted the eleventh time",
         claim(interruptions=10),
         Aborted("E"),
-        settlement(attempts=1, delay_s=10.0, error="E", interruptions=0),
+        failure(kind="aborted", delay_s=10.0, error="E"),
     ),
     ("returned", claim(interruptions=4), Returned(), settlement()),
     ("expired", FIRST, Expired(), settlement(end="cancelled")),
@@ -148,7 +150,7 @@ TOO_LATE: list[tuple[Outcome, str]] = [
 @pytest.mark.parametrize(("outcome", "error"), TOO_LATE, ids=lambda value: type(value).__name__)
 def test_a_job_whose_next_attempt_would_start_after_its_deadline_is_discarded(outcome: Outcome, error: str) -> None:
     """A retry that cannot help would only hide the failure until then."""
-    expected = settlement(attempts=32767, error=error, interruptions=0, discarded=True)
+    expected = failure(attempts=32767, error=error, discarded=True)
 
     assert expected == settle(claim(deadline_at=109.0), outcome, POLICY, 0.5, 100.0)
 
@@ -260,9 +262,7 @@ def test_a_policy_is_not_asked_when_the_handler_has_chosen() -> None:
     """RetryAfter is the handler's decision."""
     policy: RetryPolicy = Answers(ValueError("not asked"))
 
-    assert settlement(attempts=1, delay_s=5.0, error="R", interruptions=0) == settle(
-        FIRST, RetryLater("R", 5.0), policy, 0.5
-    )
+    assert failure(delay_s=5.0, error="R") == settle(FIRST, RetryLater("R", 5.0), policy, 0.5)
 
 
 # clean_error

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from asyncq import Client, JobDiscarded, JobState, task
+from asyncq import Client, JobContext, JobDiscarded, JobState, task
 from asyncq.testing import run_due
 
 
@@ -94,3 +94,19 @@ async def test_on_failed_may_be_async(dsn: str, schema: str, client: Client, db:
     assert await db.fetchval(f"select payload->>'job' from {schema}._all_jobs() where id <> $1", added.id) == str(
         added.id
     )
+
+
+async def test_the_errors_of_a_job_can_be_read_after_it_has_completed(dsn: str, schema: str, client: Client) -> None:
+    """Each failed attempt is recorded for a week, whatever became of the job."""
+
+    @task(retry=[0])
+    async def charge(ctx: JobContext) -> None:
+        if ctx.attempt < 3:
+            raise ConnectionError(f"no answer to request {ctx.attempt}")
+
+    added = await client.add_job(charge)
+    ran = await run_due(dsn, [charge], schema=schema)
+    errors = [attempt.error.partition("\n")[0] for attempt in await client.admin.errors(added.id)]
+
+    assert ran.completed == [added.id]
+    assert errors == ["ConnectionError: no answer to request 1", "ConnectionError: no answer to request 2"]

@@ -7,7 +7,7 @@ import pytest
 from asyncq.store.migrate import Migration, migrations
 
 BASELINE = 5  # the last migration of the first release, which runs on an empty database
-GROWING = ("_jobs", "_ended_jobs", "_requests", "_key_locks")
+GROWING = ("_jobs", "_attempts", "_ended_jobs", "_requests", "_key_locks")
 QUICK = re.compile(
     r"""
     create\ index\ concurrently\b .*

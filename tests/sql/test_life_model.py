@@ -140,7 +140,7 @@ class World:
         worker = self.workers[place]
         held = [id_ for id_, life in self.lives.items() if life.worker == worker]
         await self._sql.rows(DIE, worker)
-        rescued = await self._sql.run("rescue_jobs", not THOROUGH)
+        rescued = await self._sql.run("rescue_jobs", not THOROUGH, None)
 
         assert {id_ for id_ in held if not self.lives[id_].cancelled} == {row["job_id"] for row in rescued}
         for id_ in held:

@@ -43,6 +43,9 @@ PLANS = {
 TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null")
 """What a succession has besides the ids and tokens: up to 100 queues go on, with token 2."""
 
+FAILED = ("array_fill(null::text, array[200])", *["ones"] * 4, "array_fill('failed'::text, array[200])", "ones")
+"""What failures have besides the ids and tokens."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -207,7 +210,7 @@ async def test_a_batch_of_failures_is_settled_by_its_ids(full: Explainer, marked
     if marked:
         await full.execute("update asyncq._jobs set cancelled_at = now() where locked_by = 7")
     try:
-        plan = await full.settle("settle_rest", "array_fill(null::text, array[200])", "ones", "ones", "ones", "ones")
+        plan = await full.settle("settle_rest", *FAILED)
     finally:
         await full.execute("update asyncq._jobs set cancelled_at = null where locked_by = 7")
 
@@ -223,7 +226,8 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 500) returning id""")
         ones = [1] * len(ids)
-        failed = sql.run("settle_rest", 7, sorted(ids), ones, [None] * len(ids), ones, ones, ["e"] * len(ids), ones)
+        values = [[None] * len(ids), ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones]
+        failed = sql.run("settle_rest", 7, sorted(ids), ones, *values)
         (_, rows) = (await cost(sql, failed))["_jobs"]
 
     assert rows <= 4 * len(ids)

@@ -116,7 +116,7 @@ def administration(rounds: int) -> list[Work]:
             await mine.rows(f"select from asyncq.{rng.choice(('cancel_jobs', 'retry_jobs'))}({ids})")
             if turn % 4 == 0:
                 await mine.execute(OUTDATE)
-                await mine.run("prune", 0.0, 100)
+                await mine.run("prune", 0.0, 0.0, 100)
 
     return [administer]
 
@@ -202,7 +202,7 @@ def worker(number: int, rounds: int) -> Work:
             await change(mine, claims[half:], worker=number, attempts=rng.choice((0, 1, 32767)))
             await settle_rest(mine, claims, worker=number, done=True)
             if turn % 10 == 0:
-                await mine.run("rescue_jobs", THOROUGH)
+                await mine.run("rescue_jobs", THOROUGH, None)
 
     return drain
 
@@ -240,7 +240,7 @@ async def test_batches_beside_workers_that_drain_and_others_that_change_jobs(
         *(worker(number, 2 * rounds) for number in (1, 2)),
         *kind.others(rounds),
     )
-    await counted.run("rescue_jobs", THOROUGH)
+    await counted.run("rescue_jobs", THOROUGH, None)
 
     assert await counted.value("select count(key) = count(distinct key) from asyncq._jobs")
     assert [] == await counted.rows("select * from asyncq.violations()")

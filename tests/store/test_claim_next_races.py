@@ -98,11 +98,11 @@ async def test_a_rescue_meanwhile_loses_neither_the_queue_nor_the_job(
     await add(fetcher, queue="q")
     second = await add(fetcher, queue="q")
     claims = await fetch(fetcher)
-    settled, taken = await gate.during(claim_next(fetcher, claims), other.run("rescue_jobs", THOROUGH))
+    settled, taken = await gate.during(claim_next(fetcher, claims), other.run("rescue_jobs", THOROUGH, None))
 
     assert (1, [second]) == (len(settled), [claim["id"] for claim in taken])
     assert [] == await stray_queues(fetcher)
-    assert [second] == [row["job_id"] for row in await other.run("rescue_jobs", THOROUGH)]
+    assert [second] == [row["job_id"] for row in await other.run("rescue_jobs", THOROUGH, None)]
     assert ([], []) == (await claimed(fetcher), await locked_queues(fetcher))
 
 
@@ -111,7 +111,7 @@ async def test_a_claim_that_is_lost_before_the_lock_takes_nothing(sql: Session, 
     await add(sql, queue="q")
     await add(sql, queue="q")
     claims = await fetch(sql, 1)
-    await other.run("rescue_jobs", THOROUGH)
+    await other.run("rescue_jobs", THOROUGH, None)
     theirs = await fetch(other, worker=OTHER, token=9)
 
     assert ([], []) == await claim_next(sql, claims)

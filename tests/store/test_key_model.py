@@ -157,7 +157,7 @@ class Players:
 
     async def _rescue(self, sql: Session) -> list[asyncpg.Record]:
         """No worker of this test has a row: all claims are rescued, those of the living too: their ends are refused."""
-        return await sql.run("rescue_jobs", THOROUGH)
+        return await sql.run("rescue_jobs", THOROUGH, None)
 
     async def rescue(self, sql: Session, _player: int) -> None:
         """Rescue now and then."""

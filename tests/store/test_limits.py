@@ -54,8 +54,8 @@ CALLS: dict[str, Call] = {
     "cancel_jobs": lambda client: client.admin.cancel_jobs([1]),
 }
 STATEMENTS: dict[str, tuple[object, ...]] = {
-    "rescue_jobs": (True,),
-    "prune": (60.0, 10),
+    "rescue_jobs": (True, True),
+    "prune": (60.0, 60.0, 10),
     "prune_key_locks": (0, 10),
     "unknown_tasks": ("{}",),
     "register_worker": (30.0, 1, 1, "host", ["t"], 0),

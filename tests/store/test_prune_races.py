@@ -138,8 +138,9 @@ async def test_a_discarded_job_that_is_changed_during_the_check_stays(
     """An administrator retries it between the check and the lock, so its current row decides."""
     await add(other)
     await other.rows("update asyncq._jobs set attempts = max_attempts, updated_at = now() - interval '2 days'")
-    await guarded.run("prune", 1e9, 10)
-    (pruned,) = await gate.during(guarded.run("prune", 86400.0, 10), other.execute(f"update asyncq._jobs set {change}"))
+    await guarded.run("prune", 1e9, 1e9, 10)
+    pruning = guarded.run("prune", 86400.0, 1e9, 10)
+    (pruned,) = await gate.during(pruning, other.execute(f"update asyncq._jobs set {change}"))
 
     assert (0, 1) == (pruned["discarded"], await other.value("select count(*) from asyncq._jobs"))
 
@@ -154,6 +155,6 @@ async def test_the_store_returns_the_numbers_of_pruned_rows(line: ReconnectingCo
         insert into asyncq._requests (keep_until, job_id, key, digest)
           select now(), i, i, '' from generate_series(1, 2) as i""")
 
-    assert {"discarded": 0, "ended": 3, "requests": 2} == await prune(line, None, 10)
-    assert {"discarded": 1, "ended": 0, "requests": 0} == await prune(line, 86400.0, 10)
+    assert {"discarded": 0, "ended": 3, "requests": 2, "attempts": 0} == await prune(line, None, 86400.0, 10)
+    assert {"discarded": 1, "ended": 0, "requests": 0, "attempts": 0} == await prune(line, 86400.0, 86400.0, 10)
     assert (0, None) == await prune_key_locks(line, FIRST_KEY_LOCK, 10)

@@ -57,14 +57,14 @@ class Players:
                     claims += (await claim_next(sql, [claim], worker=player, token=token, tasks=tasks))[1]
                 elif way != "abandon":
                     await change(sql, [claim], worker=player, attempts=int(way == "fail"), delay_s=0.0)
-            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH):
+            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH, None):
                 break
         self._working -= 1
 
     async def rescue(self, sql: Session, _player: int) -> None:
         """No worker of this test has a row: now and then the claims of all are rescued."""
         while self._adding or self._working:
-            await sql.run("rescue_jobs", THOROUGH)
+            await sql.run("rescue_jobs", THOROUGH, None)
             await anyio.sleep(0.01)
 
     async def watch(self, sql: Session, _player: int) -> None:
@@ -93,7 +93,7 @@ async def test_a_queue_has_one_running_job_and_a_row_or_neither(dsn: str, sql: S
         parts = [players.add] * ADDERS + [players.work] * WORKERS + [players.rescue, players.watch]
         for player, part in enumerate(parts, 1):
             group.start_soon(play, part, player)
-    while await sql.run("rescue_jobs", THOROUGH):
+    while await sql.run("rescue_jobs", THOROUGH, None):
         pass
     while claims := await fetch(sql):
         await complete(sql, claims)

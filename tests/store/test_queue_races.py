@@ -27,7 +27,7 @@ async def _fail(sql: Session, claims: list[asyncpg.Record]) -> None:
 
 
 async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
+    assert 1 == len(await sql.run("rescue_jobs", THOROUGH, None))
 
 
 async def _return_lost(sql: Session, claims: list[asyncpg.Record]) -> None:

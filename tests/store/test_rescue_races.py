@@ -7,6 +7,11 @@ from tests.support.jobs import add, change, claimed, fetch, locked_queues
 from tests.support.session import Session
 
 RESCUE = "select job_id from asyncq._rescue_jobs(false)"
+NAME_ALL = """
+update asyncq._workers set started_claims = array(
+  select id || '/' || lock_token from asyncq._jobs where locked_by = $1)
+where id = $1"""
+RECORDED = "select job_id, number, kind, worker_id from asyncq.attempts"
 RESCUE_ALL = "select job_id from asyncq._rescue_jobs(true)"
 
 
@@ -71,3 +76,39 @@ async def test_rescued_jobs_are_returned_with_their_worker(line: ReconnectingCon
 
     assert [store.Rescued(job, dead, 1, 1, ran=True)] == await store.rescue_jobs(line, thorough=False)
     assert [] == await store.rescue_jobs(line, thorough=True)
+
+
+async def test_a_lost_attempt_is_recorded_once_though_two_rescues_meet(
+    gate: Gate, guarded: Session, sql: Session, other: Session
+) -> None:
+    """The first one holds the dead worker, and waits before it reads the claims. A later one finds nothing."""
+    dead = await register(sql, silent_s=31.0)
+    job = await add(sql)
+    await fetch(sql, worker=dead)
+    await sql.rows(NAME_ALL, dead)
+    await guarded.rows("select from asyncq._rescue_jobs(false) where false")
+    second: list[int] = []
+
+    async def rescue_too() -> None:
+        second.extend(row["job_id"] for row in await other.rows(RESCUE_ALL))
+
+    first = await gate.during(guarded.rows(RESCUE), rescue_too())
+    third = await other.rows(RESCUE_ALL)
+
+    assert ([job], [], []) == ([row["job_id"] for row in first], second, third)
+    assert [(job, 1, "lost", dead)] == [tuple(row) for row in await sql.rows(RECORDED)]
+
+
+async def test_an_attempt_that_is_settled_during_the_rescue_is_recorded_as_it_was_settled(
+    gate: Gate, guarded: Session, sql: Session, other: Session
+) -> None:
+    """The worker was only slow: it writes the failure before the rescue locks the claim."""
+    dead = await register(sql, silent_s=31.0)
+    job = await add(sql)
+    claims = await fetch(sql, worker=dead)
+    await sql.rows(NAME_ALL, dead)
+    await guarded.rows("select from asyncq._rescue_jobs(false) where false")
+    settled = change(other, claims, worker=dead, attempts=1, error="e", kind="failed")
+
+    assert [] == await gate.during(guarded.rows(RESCUE), settled)
+    assert [(job, 1, "failed", dead)] == [tuple(row) for row in await sql.rows(RECORDED)]

@@ -152,3 +152,14 @@ async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(
     await store.settle_rest(line, WORKER, settlements(claims, COMPLETED))
 
     assert ["q"] == await locked_queues(sql)
+
+
+async def test_a_failure_that_is_settled_twice_is_recorded_once(line: ReconnectingConnection, sql: Session) -> None:
+    """The answer of the first time was lost, and the next run of the job may have begun."""
+    job = await add(sql)
+    first = settlements(await fetch(sql, token=1), {**FAILED, "delay_s": 0.0, "kind": "failed", "duration_s": 1.0})
+    await store.settle_rest(line, WORKER, first)
+    await fetch(sql, token=2)
+
+    assert {job: "lost"} == await store.settle_rest(line, WORKER, first)
+    assert [(job, 1)] == [tuple(row) for row in await sql.rows("select job_id, number from asyncq.attempts")]

@@ -155,7 +155,7 @@ class Players:
             claims = await fetch(sql, rng.randint(1, 3), worker=player, token=next(self._tokens))
             for claim in claims:
                 await self._end(sql, claim, player, rng)
-            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH) and not await are_left(sql):
+            if was_last and not claims and not await sql.run("rescue_jobs", THOROUGH, None) and not await are_left(sql):
                 return
 
     async def _end(self, sql: Session, claim: asyncpg.Record, player: int, rng: random.Random) -> None:
@@ -175,7 +175,7 @@ class Players:
     async def rescue(self, sql: Session, _player: int) -> None:
         """No worker of this test has a row: all claims are rescued now and then, those of the living too."""
         while self._adding:
-            await sql.run("rescue_jobs", THOROUGH)
+            await sql.run("rescue_jobs", THOROUGH, None)
             await anyio.sleep(0.02)
 
 

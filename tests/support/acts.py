@@ -44,7 +44,7 @@ async def _return(sql: Session, claims: list[asyncpg.Record]) -> None:
 
 
 async def _rescue(sql: Session, _claims: list[asyncpg.Record]) -> None:
-    assert 1 == len(await sql.run("rescue_jobs", THOROUGH))
+    assert 1 == len(await sql.run("rescue_jobs", THOROUGH, None))
 
 
 # Acts of workers -> the state of the job before, and after the commit.

@@ -9,8 +9,10 @@ from asyncq.store.statements import folder
 WORKER = {
     "schema": "usage",
     "view _shown_jobs": "select",
+    "view attempts": "select",
     "view jobs": "select",
     "view progress": "select",
+    "table _attempts": "select insert update delete",
     "table _batches": "select insert update delete",
     "table _cron_items": "select insert update delete",
     "table _ended_jobs": "select insert update delete",

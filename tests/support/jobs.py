@@ -154,12 +154,13 @@ async def settle_rest(
     delay_s: float | None = None,
     error: str | None = None,
     interruptions: int | None = None,
+    kind: str | None = None,
+    duration_s: float | None = None,
 ) -> dict[int, str]:
     """Settle claims, all in the same way. Returns what became of each."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    numbers = [
-        [value] * len(pairs) for value in ("completed" if done else None, attempts, delay_s, error, interruptions)
-    ]
+    values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s)
+    numbers = [[value] * len(pairs) for value in values]
     rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
     return {row["id"]: row["ending"] for row in rows}
 

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 
 from asyncq.domain.events import JobsExpired, JobsPruned
+from asyncq.domain.options import ERROR_RETENTION, WorkerOptions
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
@@ -19,10 +20,13 @@ LONGEST_S = 20.0  # after this time the rest is left to the next run
 class Pruner:
     """The pruner of one worker. There is no leader: workers skip rows that another one has locked."""
 
-    def __init__(self, line: ReconnectingConnection, observers: Observers, discarded_retention_s: float | None) -> None:
+    def __init__(self, line: ReconnectingConnection, observers: Observers, options: WorkerOptions) -> None:
         self._line = line
         self._observers = observers
-        self._discarded_retention_s = discarded_retention_s
+        self._discarded_retention_s = options.discarded_retention_s
+        # A worker that records no errors removes those of other workers, and of the time before, after the default.
+        kept_s = options.error_retention_s
+        self._error_retention_s = ERROR_RETENTION.total_seconds() if kept_s is None else kept_s
         self._due_at = self._walk_at = 0.0
         self._gate: int | None = None
 
@@ -41,13 +45,13 @@ class Pruner:
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         await self._expire(until)
-        total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0})
+        total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0, "attempts": 0})
         more = True
         try:
             while True:
                 if more:
                     async with shielded(self._line):
-                        pruned = await prune(self._line, self._discarded_retention_s, BATCH)
+                        pruned = await prune(self._line, self._discarded_retention_s, self._error_retention_s, BATCH)
                     total.update(pruned)
                     more = BATCH in pruned.values()
                 total["key_locks"] += await self._walk(loop.time())

@@ -8,6 +8,7 @@ import anyio
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
+from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import error_text
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
@@ -33,13 +34,14 @@ class Rounds:
         line: ReconnectingConnection,
         identity: Identity,
         observers: Observers,
-        discarded_retention_s: float | None,
+        options: WorkerOptions,
     ) -> None:
         self._line = line
         self._apart = ReconnectingConnection(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
-        self._pruner = Pruner(line, observers, discarded_retention_s)
+        self._pruner = Pruner(line, observers, options)
+        self._keeps_errors = options.error_retention_s is not None
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
         self._wanted = asyncio.Event()
@@ -107,4 +109,4 @@ class Rounds:
                 worker_ids = sorted({worker_id for worker_id, _ in ended})
                 job_ids = sorted(job_id for _, job_id in ended if job_id is not None)
                 self._observers.emit(TransactionsEnded(worker_ids=tuple(worker_ids), job_ids=tuple(job_ids)))
-            return await rescue_jobs(line, thorough=thorough)
+            return await rescue_jobs(line, thorough=thorough, keeps_errors=self._keeps_errors)

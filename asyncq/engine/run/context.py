@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.administration import Attempt
 from asyncq.domain.around import claimed_job
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
@@ -23,6 +24,7 @@ from asyncq.engine.run.progress import ReportedRun
 from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.store.add import add_jobs
+from asyncq.store.admin import errors
 from asyncq.store.callers import AddOptions, check_connection, check_transaction
 from asyncq.store.database import CallersConnection, Connection, Record
 from asyncq.store.failures import lending
@@ -184,6 +186,22 @@ class JobContext(Context):
         """
         async with self.connection() as connection:
             return await connection.fetch(sql, *args)
+
+    @in_the_loop
+    async def errors(self) -> tuple[Attempt, ...]:
+        """Read the earlier failed attempts of this job, on such a connection.
+
+        Returns:
+            The attempts in order, as `Admin.errors` does: each as long as workers keep it.
+
+        Raises:
+            PoolExhausted: As `connection`.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self.connection() as connection:
+            return await errors(self._resources.database, connection, self._claim.id)
 
     @in_the_loop
     async def complete(self, *, connection: CallersConnection) -> None:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import assert_never
 
 import anyio
+from msgspec.structs import replace
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import SettleFailed
@@ -54,7 +55,10 @@ _worker_id = attrgetter("worker_id")
 
 
 class Completer:
-    """The only writer of a worker's settlements; `settled` is called with written ones, which may free a queue."""
+    """The only writer of a worker's settlements; `settled` is called with written ones, which may free a queue.
+
+    `keeps_errors` says whether failed attempts are recorded.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Completer:
         claim_next: ClaimNext,
         *,
         settled: Callable[[Iterable[Settlement]], None],
+        keeps_errors: bool,
     ) -> None:
         self._line = line
         self._outbox = outbox
@@ -72,6 +77,7 @@ class Completer:
         self._reporter = reporter
         self._claim_next = claim_next
         self._settled = settled
+        self._keeps_errors = keeps_errors
         self._pace = Pace()
         self._outage = Outage("writing results of jobs", observers.emit)
         self._closing = False
@@ -88,6 +94,9 @@ class Completer:
                 outbox.changed.set()
         else:
             settlement = settle(run.claim, outcome, run.task.retry, random.random(), run.ended_at)
+            if settlement.kind is not None:
+                kind = settlement.kind if self._keeps_errors else None
+                settlement = replace(settlement, kind=kind, duration_s=run.duration_s)
             self._outbox.put(Ended(settlement, run.worker_id, run, outcome))
 
     def _told_by_handler(self, run: Run, outcome: Outcome, settled: Settled) -> None:

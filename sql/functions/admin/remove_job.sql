@@ -1,5 +1,6 @@
 -- Remove the job of a key. A waiting or discarded job is deleted. A running one loses its key and its attempts, so that
--- it is not tried or run again; the row that is returned is locked then. Null if no job has the key.
+-- it is not tried or run again; the row that is returned is locked then. Its failed attempts are removed, except one of
+-- a run that has not ended yet. Null if no job has the key.
 create or replace function asyncq.remove_job(job_key text) returns asyncq.jobs
   language sql strict volatile
   set search_path = pg_catalog, pg_temp
@@ -27,6 +28,7 @@ begin
         updated_at = asyncq.now()
       where held.id = holder.id;
   end if;
+  delete from asyncq._attempts where job_id = holder.id;
   return query select touched.shown, touched.document from asyncq._shown(array[holder.id]) as touched;
   if holder.locked_by is null then
     perform asyncq._end_jobs(

@@ -62,16 +62,17 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._batched_jobs() as batched
   join asyncq._jobs as job on job.id = batched.id
   union all
-  -- Each id is given once. Some ended jobs are known, and count too.
+  -- Each id is given once. Some ended jobs are known, and count too, also by their failed attempts.
   select 'id_not_given', newest.id, 'has an id that will be given once more: the sequence _jobs_id_seq is behind'
-  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._batched_jobs()), (select max(id) from asyncq._ended_jobs)) as id) as newest
+  from (select greatest((select max(id) from asyncq._jobs), (select max(id) from asyncq._batched_jobs()),
+    (select max(id) from asyncq._ended_jobs), (select max(job_id) from asyncq._attempts)) as id) as newest
   where newest.id > coalesce(pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0)
   union all
   -- The unique indexes of keys and queues are valid.
   select 'invalid_index', null, format('the index %s is not valid: it keeps nothing apart', broken.indexrelid::regclass)
   from pg_index as broken
   where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,
-    'asyncq._key_locks'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass)
+    'asyncq._key_locks'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass, 'asyncq._attempts'::regclass)
   union all
   -- Unused key locks are removed after a day.
   select 'stale_key_locks', null, format('%s key locks were not used for two days and are still there', stale.key_locks)

@@ -9,11 +9,12 @@
 --   any other                            it waits, with the values below                        written
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are
--- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. The function waits for a queue
--- that another transaction locks. A rescue must not wait, and frees the queues itself.
+-- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. A kind says that the
+-- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. The
+-- function waits for a queue that another transaction locks. A rescue must not wait, and frees the queues itself.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
-  interruptions int[] default null, frees_queues boolean default true)
+  interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true)
   returns table (id bigint, ending text)
   language plpgsql volatile
   as $$
@@ -48,6 +49,17 @@ begin
     union all
     select given.id, case given.end_state when 'completed' then 'written' else given.end_state end
     from unnest(ended, end_states) as given(id, end_state);
+  -- While the rows still have their claims. Only workers that are unlocked by force leave no error. An id of a job is
+  -- used twice if its sequence was not copied to another server: a row that is left of it must not stop the settlement.
+  insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+    select job.id, job.lock_token, coalesce(asyncq.now() - make_interval(secs => given.duration_s), job.locked_at), asyncq.now(),
+      job.locked_by, coalesce(job.attempts_made, job.attempts) + 1, given.kind,
+      case when length(given.error) > 4000 then left(given.error, 1980) || E'\n... cut ...\n' || right(given.error, 1980)
+        else coalesce(given.error, 'WorkerLost: worker ' || job.locked_by || ' was unlocked by force') end
+    from unnest(ids, kinds, durations_s, errors) as given(id, kind, duration_s, error)
+    join asyncq._jobs as job on job.id = any(array[given.id])
+    where given.kind is not null and job.locked_by is not null
+    on conflict do nothing;
   return query
     update asyncq._jobs as job
     set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),

@@ -60,7 +60,8 @@ begin
   perform set_config('lock_timeout', patience, true);
   cancelled := array(select job.id from asyncq._jobs as job where job.id = any(held) and job.cancelled_at is not null);
   return query select touched.shown, touched.document from asyncq._shown(cancelled) as touched;
-  perform asyncq._release(held, attempts => array_fill(1, array[cardinality(held)]));
+  perform asyncq._release(
+    held, attempts => array_fill(1, array[cardinality(held)]), kinds => array_fill('lost'::text, array[cardinality(held)]));
   if cardinality(held) > 0 then
     perform asyncq._wake_workers();
   end if;

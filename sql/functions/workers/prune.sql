@@ -1,9 +1,10 @@
 -- Remove data that need not be kept any longer, at most so many rows of each kind. These are ended jobs and requests
--- whose time is over, and jobs that were discarded longer ago than discarded_retention_s (null: none). Locked rows are
--- skipped. A discarded job that is to be kept leaves a row of _ended_jobs.
+-- whose time is over, jobs that were discarded longer ago than discarded_retention_s (null: none), and attempts that
+-- failed longer ago than error_retention_s. Locked rows are skipped. A discarded job that is to be kept leaves a row of
+-- _ended_jobs.
 -- Returns how many of each kind: the caller goes on while one of them is the maximum.
-create or replace function asyncq._prune(discarded_retention_s float8, most int)
-  returns table (discarded bigint, ended bigint, requests bigint)
+create or replace function asyncq._prune(discarded_retention_s float8, error_retention_s float8, most int)
+  returns table (discarded bigint, ended bigint, requests bigint, attempts bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
@@ -14,9 +15,11 @@ declare
   -- Taken once: a volatile function is no bound for an index.
   moment constant timestamptz := asyncq.clock();
   long_ago constant timestamptz := moment - make_interval(secs => discarded_retention_s);
+  errors_until constant timestamptz := moment - make_interval(secs => error_retention_s);
   discarded_ids bigint[];
   passed bigint;
   requested bigint;
+  failed bigint;
 begin
   discarded_ids := array(
     select job.id from asyncq._jobs as job
@@ -32,7 +35,12 @@ begin
     order by keep_until limit most for update skip locked));
   get diagnostics requested = row_count;
   perform asyncq._prune_progress(most);
-  return query select cardinality(discarded_ids)::bigint, passed, requested;
+  -- By their places: no row is ever updated.
+  delete from asyncq._attempts where ctid = any(array(
+    select ctid from asyncq._attempts where ended_at < errors_until
+    order by ended_at limit most for update skip locked));
+  get diagnostics failed = row_count;
+  return query select cardinality(discarded_ids)::bigint, passed, requested, failed;
 end
 $$;
 

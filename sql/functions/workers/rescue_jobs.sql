@@ -5,12 +5,13 @@
 --
 -- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The
 -- others lose none: they may never have started. Their last_error begins with WorkerLost, and the next worker lists
--- them before they start. A last attempt is always listed before it starts, so that it never runs twice.
+-- them before they start. A last attempt is always listed before it starts, so that it never runs twice. A lost attempt
+-- is recorded in _attempts if keeps_errors is true.
 --
 -- The dead workers are decided first, as a list of ids. A worker's row exists before its first claim, and an id is
 -- never used again, so the list stays right while the jobs are read. A condition on _workers in that statement would
 -- compare the newest claim of a job with an old snapshot, and take it from a worker that registered meanwhile.
-create or replace function asyncq._rescue_jobs(thorough boolean)
+create or replace function asyncq._rescue_jobs(thorough boolean, keeps_errors boolean default true)
   returns table (job_id bigint, worker_id int, attempts smallint, max_attempts smallint, ran boolean)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -27,6 +28,7 @@ declare
   ran boolean[];
   marked boolean[];
   errors text[];
+  kinds text[];
 begin
   -- The rows stay locked: no other rescue takes the same workers, and a late heartbeat waits and is then refused. A
   -- worker within its lease is gone only if its lock is free. If the lock is held, the worker is back, and will beat.
@@ -77,8 +79,9 @@ begin
   select array_agg(lost.id), array_agg(lost.worker_id), array_agg(lost.ran), array_agg(lost.is_marked),
       array_agg('WorkerLost: worker ' || lost.worker_id || case when lost.left_its_lock
           then ' has died, or lost every connection' else ' was not heard of for longer than its lease' end
-        || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end)
-    into held, owners, ran, marked, errors
+        || case when lost.ran then '' else '; whether it had begun this job is not known, so no attempt is counted' end),
+      array_agg(case when lost.ran and keeps_errors then 'lost' end)
+    into held, owners, ran, marked, errors, kinds
     from (
       select job.id, job.locked_by as worker_id, job.cancelled_at is not null or job.rerun is not null as is_marked,
         asyncq._is_leased(worker) as left_its_lock,
@@ -88,7 +91,7 @@ begin
           where beaten.id = any(gone)) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone)) as lost;
-  perform asyncq._release(held, attempts => ran::int[], errors => errors, frees_queues => false);
+  perform asyncq._release(held, attempts => ran::int[], errors => errors, kinds => kinds, frees_queues => false);
   return query
     select job.id, claim.worker_id, job.attempts, job.max_attempts, claim.ran
     from unnest(held, owners, ran, marked) as claim(id, worker_id, ran, is_marked)

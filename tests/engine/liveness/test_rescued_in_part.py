@@ -37,14 +37,14 @@ async def declare_dead(db: asyncpg.Connection, schema: str) -> list[int]:
     """Let all leases end, and rescue all jobs that no transaction holds. Returns the rescued jobs."""
     async with db.transaction():
         await db.execute(f"update {schema}._workers set last_seen = last_seen - lease - interval '1 s'")
-        return [row["job_id"] for row in await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE)]
+        return [row["job_id"] for row in await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE, None)]
 
 
 @pytest.fixture(autouse=True)
 async def cleared(db: asyncpg.Connection, schema: str) -> AsyncIterator[None]:
     """At the end the row of the dead worker is removed, as by the next round of any worker."""
     yield
-    await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE)
+    await db.fetch(query("rescue_jobs", schema), AT_A_GLANCE, None)
 
 
 @asynccontextmanager

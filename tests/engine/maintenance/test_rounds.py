@@ -151,10 +151,10 @@ async def test_a_thorough_rescue_delays_no_fetch(
     """It reads every waiting job: a second for some millions of them."""
     real, asked = rounds.rescue_jobs, asyncio.Event()
 
-    async def wait_and_rescue(line: ReconnectingConnection, *, thorough: bool) -> object:
+    async def wait_and_rescue(line: ReconnectingConnection, **options: bool) -> object:
         asked.set()
         await (await line.connection()).execute("select pg_advisory_xact_lock(7, 7)")
-        return await real(line, thorough=thorough)
+        return await real(line, **options)
 
     monkeypatch.setattr(rounds, "rescue_jobs", wait_and_rescue)
     monkeypatch.setattr(rounds, "THOROUGH_EVERY", 1)
@@ -173,9 +173,9 @@ async def test_one_round_in_so_many_reads_all_jobs_but_not_the_first_one_of_a_wo
     """A restarted fleet would otherwise read a table of millions once for each worker, all at the same time."""
     real, looks = rounds.rescue_jobs, asyncio.Queue[bool]()
 
-    async def note(line: ReconnectingConnection, *, thorough: bool) -> object:
+    async def note(line: ReconnectingConnection, *, thorough: bool, **options: bool) -> object:
         looks.put_nowait(thorough)
-        return await real(line, thorough=thorough)
+        return await real(line, thorough=thorough, **options)
 
     monkeypatch.setattr(rounds, "rescue_jobs", note)
     monkeypatch.setattr(rounds, "THOROUGH_EVERY", 3)

@@ -134,9 +134,9 @@ async def test_the_rescue_of_a_worker_skips_one_to_which_a_job_is_being_handed(
         await fill(adder)
         await own.execute("update asyncq._workers set last_seen = '2000-01-01'")
         async with asyncio.timeout(5):
-            early = await own.run("rescue_jobs", THOROUGH)
+            early = await own.run("rescue_jobs", THOROUGH, None)
         kept = await own.values("select id from asyncq._workers")
-    late = await own.run("rescue_jobs", not THOROUGH)
+    late = await own.run("rescue_jobs", not THOROUGH, None)
 
     assert ([], 1, 1, []) == (early, len(kept), len(late), await own.values("select id from asyncq._workers"))
 
@@ -157,7 +157,7 @@ async def test_a_worker_that_is_being_rescued_gets_nothing(dsn: str, own: Sessio
     await open_slot(idle, FIRST)
     async with session(dsn, own.schema) as rescuer, rescuer.connection.transaction():
         await rescuer.execute("update asyncq._workers set last_seen = '2000-01-01'")
-        await rescuer.run("rescue_jobs", not THOROUGH)
+        await rescuer.run("rescue_jobs", not THOROUGH, None)
         async with asyncio.timeout(5):
             await add_plain(own)
 
@@ -171,7 +171,7 @@ async def test_an_orphaned_empty_batch_is_removed_by_a_thorough_rescue(own: Sess
     await own.execute("delete from asyncq._workers")
     await add_plain(own)
     left = await own.value("select count(*) from asyncq._batches")
-    await own.run("rescue_jobs", THOROUGH)
+    await own.run("rescue_jobs", THOROUGH, None)
 
     assert (1, [None], []) == (left, await holders(own), await own.rows("select from asyncq._batches"))
 

@@ -55,7 +55,7 @@ async def test_when_its_worker_dies_it_stays_dead(sql: Session) -> None:
         "update asyncq._workers set started_claims = array(select id || '/' || lock_token from asyncq._jobs)"
     )
     await sql.execute(LONG_AGO)
-    await sql.run("rescue_jobs", not THOROUGH)
+    await sql.run("rescue_jobs", not THOROUGH, None)
     row = (await stored(sql))[old.id]
 
     assert (25, 25) == (row["attempts"], row["max_attempts"])

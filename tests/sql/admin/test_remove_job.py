@@ -140,3 +140,18 @@ async def test_a_removed_job_that_is_to_be_kept_is_kept(sql: Session, state: str
 
     assert str(job["id"]) == document
     assert ([ended] if ended else []) == await sql.values("select state from asyncq._ended_jobs")
+
+
+async def test_the_failed_attempts_of_a_removed_job_are_removed(sql: Session) -> None:
+    """Their errors may hold what the caller wants to be gone. Those of other jobs stay."""
+    job = (await hold(sql, "retryable"))["id"]
+    await sql.rows(
+        """
+        insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+        select id, token, now(), now(), 1, 1, 'failed', 'e'
+        from unnest(array[$1, $1 + 1]) as id, generate_series(1, 2) as token""",
+        job,
+    )
+    await sql.rows(REMOVE, KEY)
+
+    assert [job + 1] * 2 == await sql.values("select job_id from asyncq.attempts")

@@ -122,6 +122,17 @@ async def test_a_sequence_that_is_behind_is_reported_while_no_job_waits(sql: Ses
     assert {"id_not_given"} == await laws(sql)
 
 
+async def test_the_id_of_a_failed_attempt_counts_as_given_too(sql: Session) -> None:
+    """A new job with this id would have the errors of another one."""
+    await sql.value(LIVE)
+    await add(sql)
+    await sql.execute("""
+        insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+        select id + 1, 1, now(), now(), 1, 1, 'failed', 'e' from asyncq._jobs""")
+
+    assert {"id_not_given"} == await laws(sql)
+
+
 async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
     """All workers are down: that breaks no law, and the next one that starts returns the claims."""
     await sql.execute(WORKER)

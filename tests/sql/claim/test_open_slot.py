@@ -115,7 +115,7 @@ async def test_a_worker_that_was_declared_dead_opens_no_slot_although_it_has_a_r
     await own.rows("update asyncq._workers set last_seen = last_seen - lease - interval '1 s'")
     async with session(dsn, own.schema) as adding, adding.connection.transaction():
         await adding.rows("select from asyncq._batches for update")
-        await own.run("rescue_jobs", AT_A_GLANCE)
+        await own.run("rescue_jobs", AT_A_GLANCE, None)
     async with session(dsn, own.schema) as back:
         is_made = await make(back, worker, SECOND)
 

@@ -25,6 +25,7 @@ class Life:
         mark: The mark that it got while it runs: "", "cancelled" or "again".
         kept: Whether it is to be kept once it has ended.
         attempts: How often it has failed.
+        recorded: How many failed attempts are recorded; a new request changes nothing of them.
         payload: The payload of the last request.
         end: How it has ended, if it has.
     """
@@ -34,6 +35,7 @@ class Life:
     mark: str = ""
     kept: bool = False
     attempts: int = 0
+    recorded: int = 0
     payload: str = "{}"
     end: str = ""
 
@@ -47,6 +49,7 @@ class Life:
             self.end = "completed"
         else:
             self.attempts = min(self.attempts + failures, ATTEMPTS)
+            self.recorded += failures > 0
         self.claim, self.mark = None, ""
 
 
@@ -111,7 +114,8 @@ class World:
         failures = self._chance.choice([0, 1, ATTEMPTS])
         written = await complete(self._sql, claims, worker) if done else []
         rest = [claim for claim in claims if claim["id"] not in written]
-        endings = await settle_rest(self._sql, rest, done=done, worker=worker, attempts=failures)
+        kind = "failed" if failures else None
+        endings = await settle_rest(self._sql, rest, done=done, worker=worker, attempts=failures, error="e", kind=kind)
 
         assert set(jobs) == {*written, *endings}
         assert {"held", "lost"}.isdisjoint(endings.values())
@@ -148,6 +152,8 @@ class World:
         assert sorted((job, life.end) for job, life in self.lives.items() if life.end and life.kept) == await ended(
             self._sql
         )
+        recorded = await self._sql.rows("select job_id, count(*) from asyncq.attempts group by job_id")
+        assert {job: life.recorded for job, life in self.lives.items() if life.recorded} == dict(recorded)
 
 
 def marks(life: Life) -> tuple[bool, bool]:

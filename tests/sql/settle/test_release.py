@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import add, claimed, fetch, locked_queues
+from tests.support.jobs import WORKER, add, claimed, fetch, locked_queues
 from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.support.session import Session
 
-RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7) order by id"
+RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7, $8, $9) order by id"
+RECORDED = "select job_id, number, kind, worker_id, error from asyncq.attempts order by job_id"
 COLUMNS = "attempts, attempts_made, run_at - asyncq.now() as wait, last_error, interruptions"
 
 
@@ -21,10 +22,13 @@ async def release(
     delays_s: list[float | None] | None = None,
     errors: list[str | None] | None = None,
     interruptions: list[int | None] | None = None,
+    kinds: list[str | None] | None = None,
+    durations_s: list[float | None] | None = None,
     frees_queues: bool = True,
 ) -> list[tuple[int, str]]:
     """Release claims. Returns the id and the ending of each."""
-    rows = await sql.rows(RELEASE, ids, ends, attempts, delays_s, errors, interruptions, frees_queues)
+    values = (ends, attempts, delays_s, errors, interruptions, kinds, durations_s, frees_queues)
+    rows = await sql.rows(RELEASE, ids, *values)
     return [tuple(row) for row in rows]
 
 
@@ -177,3 +181,79 @@ async def test_a_job_cannot_expire_once_a_run_began(sql: Session, values: dict[s
     await release(sql, [job], **values)
 
     assert is_left == await sql.value("select expires_at is not null from asyncq._jobs")
+
+
+async def recorded(sql: Session) -> list[tuple[Any, ...]]:
+    """The failed attempts that are recorded: job, number, kind, worker and error of each."""
+    return [tuple(row) for row in await sql.rows(RECORDED)]
+
+
+async def test_only_jobs_that_wait_again_get_a_row_of_their_failed_attempt(sql: Session) -> None:
+    """A cancelled job, one that runs again, and one that ended have no failed attempt; one without a kind neither."""
+    cancelled, again, done, failed, returned = [await add(sql) for _ in range(5)]
+    await fetch(sql)
+    await sql.rows(CANCEL, cancelled)
+    await sql.rows(ASK_AGAIN, again)
+    await release(
+        sql,
+        [cancelled, again, done, None, failed, returned],
+        ends=[None, None, "completed", None, None, None],
+        errors=["e"] * 6,
+        kinds=[*["failed"] * 5, None],
+    )
+
+    assert [(failed, 1, "failed", WORKER, "e")] == await recorded(sql)
+
+
+async def test_a_failed_attempt_began_as_long_ago_as_it_took(sql: Session) -> None:
+    """Only the worker knows when the handler began. For a lost attempt the claim's time is the best that is known."""
+    measured, lost = await add(sql), await add(sql)
+    await fetch(sql)
+    await sql.execute("update asyncq._jobs set locked_at = asyncq.now() - interval '1 h'")
+    await release(sql, [measured, lost], errors=["e", "e"], kinds=["failed", "lost"], durations_s=[1.5, None])
+    rows = await sql.rows("select ended_at - started_at, ended_at = now() from asyncq.attempts order by job_id")
+
+    assert [(1.5, True), (3600.0, True)] == [(took.total_seconds(), is_now) for took, is_now in rows]
+
+
+@pytest.mark.parametrize(("attempts", "made", "number"), [(0, None, 1), (2, None, 3), (25, 2, 3), (32767, None, 32768)])
+async def test_a_failed_attempt_has_the_number_of_its_run(
+    sql: Session, attempts: int, made: int | None, number: int
+) -> None:
+    """A job whose key was taken has lost its further attempts, and made fewer. The last number is no smallint."""
+    job = await add(sql)
+    await fetch(sql)
+    await sql.rows("update asyncq._jobs set attempts = $1, attempts_made = $2", attempts, made)
+    await release(sql, [job], attempts=[1], errors=["e"], kinds=["failed"])
+
+    assert [(job, number, "failed", WORKER, "e")] == await recorded(sql)
+
+
+async def test_a_long_error_of_an_attempt_is_cut_in_the_middle(sql: Session) -> None:
+    """Its message is at the beginning, the line that raised at the end."""
+    fits, long = await add(sql), await add(sql)
+    await fetch(sql)
+    texts = ["é" * 4000, "begin" + "é" * 4000 + "end"]
+    await release(sql, [fits, long], errors=texts, kinds=["failed", "failed"])
+    whole, cut = [row[-1] for row in await recorded(sql)]
+
+    assert texts[0] == whole
+    assert (True, True) == (cut.startswith("begin"), cut.endswith("end"))
+    assert 3900 < len(cut) <= 4000
+
+
+async def test_the_attempt_of_another_job_with_the_same_id_stops_no_settlement(sql: Session) -> None:
+    """Rows were brought from another server without their sequences: then the error of the new claim is left out."""
+    job = await add(sql)
+    (claim,) = await fetch(sql)
+    await sql.rows(
+        """
+        insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+        values ($1, $2, now(), now(), $3, 1, 'failed', 'foreign')""",
+        job,
+        claim["lock_token"],
+        WORKER,
+    )
+
+    assert [(job, "written")] == await release(sql, [job], attempts=[1], errors=["e"], kinds=["failed"])
+    assert [(job, 1, "failed", WORKER, "foreign")] == await recorded(sql)

@@ -46,7 +46,7 @@ async def rescued_in_part(dsn: str, own: Session, hold: str, level: str = LEVELS
     held, _ = [claim["id"] for claim in await fetch(own, worker=worker)]
     await own.rows(LONG_AGO, worker)
     async with holding(dsn, own.schema, HOLDS[hold][0], held, level):
-        rescued = await own.run("rescue_jobs", AT_A_GLANCE)
+        rescued = await own.run("rescue_jobs", AT_A_GLANCE, None)
     return worker, len(rescued)
 
 
@@ -88,7 +88,7 @@ async def test_a_dead_worker_that_leaves_keeps_its_row_until_its_claims_are_resc
     """Without a row only a thorough rescue would find the claims."""
     worker, _ = await rescued_in_part(dsn, own, "an administrator")
     removed = await own.run("remove_worker", worker)
-    back = await own.run("rescue_jobs", AT_A_GLANCE)
+    back = await own.run("rescue_jobs", AT_A_GLANCE, None)
 
     assert ([], 1) == (removed, len(back))
     assert ([], []) == (await claimed(own), await own.rows("select from asyncq._workers"))
@@ -101,7 +101,7 @@ async def test_the_rest_of_a_dead_worker_is_rescued_although_it_has_its_lock_aga
     await let_go(own, worker)
     async with session(dsn, own.schema) as other:
         await other.rows("select pg_advisory_lock(asyncq._lock_space(), $1)", worker)
-        back = await own.run("rescue_jobs", AT_A_GLANCE)
+        back = await own.run("rescue_jobs", AT_A_GLANCE, None)
 
     assert (1, []) == (len(back), await claimed(own))
 
@@ -127,7 +127,7 @@ async def test_a_worker_that_was_rescued_in_part_after_the_grace_is_dead_too(dsn
         await end_the_grace(own, worker)
         async with other.connection.transaction():
             await other.rows("select from asyncq._jobs where id = $1 for key share", held)
-            rescued = await own.run("rescue_jobs", AT_A_GLANCE)
+            rescued = await own.run("rescue_jobs", AT_A_GLANCE, None)
 
         assert (1, []) == (len(rescued), await late.run("beat", worker, NO_LOCK, [], "{}"))
 
@@ -140,7 +140,7 @@ async def test_a_transaction_completes_its_job_although_its_worker_is_dead(dsn: 
     await own.rows(LONG_AGO, worker)
     async with session(dsn, own.schema) as run, run.connection.transaction():
         (begun,) = await run.run("lock_claim", worker, kept, 7)
-        rescued = await own.run("rescue_jobs", AT_A_GLANCE)
+        rescued = await own.run("rescue_jobs", AT_A_GLANCE, None)
         ending = await run.value("select asyncq._complete_claim($1, $2, 7, $3)", worker, kept, begun["xid"])
 
     assert ("locked", 1, "completed") == (begun["state"], len(rescued), ending)

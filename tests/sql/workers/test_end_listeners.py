@@ -28,7 +28,7 @@ async def test_a_rescue_ends_the_listen_connection_of_each_worker_that_it_declar
             if slots:
                 await ear.run("open_slot", of, 1, 0, "{1}", "{1}", "asyncq:secret", True)  # noqa: FBT003
         await own.rows(SILENT, dead)
-        await own.run("rescue_jobs", AT_A_GLANCE)
+        await own.run("rescue_jobs", AT_A_GLANCE, None)
         await wait_until(gone.connection.is_closed, description="the end of the connection to arrive")
 
         assert 1 == await stays.value("select 1")
@@ -42,7 +42,7 @@ async def test_a_rescue_ends_no_connection_of_a_worker_that_it_declared_dead_bef
     await own.rows("update asyncq._workers set died_at = clock_timestamp()")
     async with session(dsn, own.schema) as ear:
         await ear.run("lock_listener", dead)
-        await own.run("rescue_jobs", AT_A_GLANCE)
+        await own.run("rescue_jobs", AT_A_GLANCE, None)
 
         assert 1 == await ear.value("select 1")
 
@@ -59,7 +59,7 @@ async def test_a_role_without_the_right_to_end_a_connection_rescues_all_the_same
     ):
         await ear.run("lock_listener", dead)
         other.connection.add_log_listener(lambda _, notice: said.append(notice.message))
-        await other.run("rescue_jobs", AT_A_GLANCE)
+        await other.run("rescue_jobs", AT_A_GLANCE, None)
         await wait_until(lambda: bool(said), description="the warning")
         pid, left = ear.connection.get_server_pid(), await own.rows("select from asyncq._workers")
 

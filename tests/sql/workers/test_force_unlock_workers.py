@@ -134,3 +134,15 @@ async def test_no_claim_is_waited_for_for_ever(sql: Session, given: str, during:
     seen = await sql.value("select patience from pg_temp.seen")
 
     assert (during, given) == (seen, await sql.value("show lock_timeout"))
+
+
+async def test_the_lost_attempts_are_recorded(sql: Session) -> None:
+    """They count. A cancelled job has ended, and has lost none."""
+    job, cancelled = await add(sql), await add(sql)
+    await sql.rows("update asyncq._jobs set last_error = 'earlier'")
+    await fetch(sql, worker=7)
+    await sql.rows("select from asyncq.cancel_jobs(array[$1::bigint])", cancelled)
+    await sql.rows(UNLOCK, ["7"])
+    recorded = await sql.rows("select job_id, number, kind, worker_id, error from asyncq.attempts")
+
+    assert [(job, 1, "lost", 7, "WorkerLost: worker 7 was unlocked by force")] == [tuple(row) for row in recorded]

@@ -19,13 +19,28 @@ KEEP_REQUESTS = """
 insert into asyncq._requests (keep_until, job_id, key, digest)
 select {until}, i, 'k' || i, '' from generate_series({first}, {last}) as i
 """
+FAILED_ATTEMPTS = """
+insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+select i, 1, now(), {at}, 1, 1, 'failed', 'e' from generate_series({first}, {last}) as i
+"""
 PASSED, COMING = "now() - interval '1 s'", "now() + interval '1 h'"
 
 
 async def prune(sql: Session, retention_s: float | None = DAY_S, most: int = 100) -> tuple[int, int, int]:
     """Prune. Returns how many failed jobs, ended ones and requests were removed."""
-    (row,) = await sql.run("prune", retention_s, most)
-    return tuple(row)
+    (row,) = await sql.run("prune", retention_s, DAY_S, most)
+    return tuple(row)[:3]
+
+
+async def prune_attempts(sql: Session, retention_s: float = DAY_S, most: int = 100) -> int:
+    """Prune. Returns how many failed attempts were removed."""
+    (row,) = await sql.run("prune", None, retention_s, most)
+    return row["attempts"]
+
+
+async def attempts(sql: Session) -> list[int]:
+    """The jobs whose failed attempts are recorded."""
+    return await sql.values("select job_id from asyncq.attempts order by job_id")
 
 
 async def failed(sql: Session, seconds_ago: float) -> int:
@@ -155,6 +170,44 @@ async def test_time_is_that_of_the_movable_clock(sql: Session) -> None:
     assert ((0, 0, 0), (1, 1, 0)) == (before, await prune(sql))
 
 
+async def test_failed_attempts_are_pruned_by_age_alone(sql: Session) -> None:
+    """Whatever became of their jobs: here one waits, and the others have ended."""
+    job = await add(sql)
+    await sql.execute(FAILED_ATTEMPTS.format(at="now() - interval '25 h'", first=job, last=job + 1))
+    await sql.execute(FAILED_ATTEMPTS.format(at="now() - interval '23 h'", first=job + 2, last=job + 2))
+
+    assert (2, 0) == (await prune_attempts(sql), await prune_attempts(sql))
+    assert ([job + 2], [job]) == (await attempts(sql), await jobs(sql))
+
+
+async def test_a_batch_of_failed_attempts_has_the_oldest_ones(sql: Session) -> None:
+    """As for all other rows."""
+    await sql.execute(FAILED_ATTEMPTS.format(at="now() - interval '2 days' - interval '1 s' * i", first=1, last=5))
+
+    assert (3, [1, 2], 2) == (await prune_attempts(sql, most=3), await attempts(sql), await prune_attempts(sql))
+
+
+async def test_the_age_of_a_failed_attempt_is_that_of_the_movable_clock(sql: Session) -> None:
+    """A test that moves time by a week sees what a week does."""
+    await sql.execute(FAILED_ATTEMPTS.format(at="now()", first=1, last=1))
+    before = await prune_attempts(sql, 7 * DAY_S)
+    await sql.execute("""
+        create or replace function asyncq.clock() returns timestamptz language sql volatile parallel safe
+          as $$ select pg_catalog.clock_timestamp() + interval '8 days' $$""")
+
+    assert (0, 1) == (before, await prune_attempts(sql, 7 * DAY_S))
+
+
+async def test_a_locked_attempt_is_skipped(dsn: str, own: Session) -> None:
+    """Two workers prune at the same time, and each row is removed by one of them."""
+    await own.execute(FAILED_ATTEMPTS.format(at="now() - interval '2 days'", first=1, last=2))
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._attempts where job_id = 1 for update")
+        removed = await prune_attempts(own)
+
+    assert (1, [1], 1) == (removed, await attempts(own), await prune_attempts(own))
+
+
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_nothing_to_prune_costs_nothing(own: Session, analysed: bool) -> None:
     """Every worker asks once a minute: no table is scanned for it, however many waiting jobs there are."""
@@ -164,10 +217,12 @@ async def test_nothing_to_prune_costs_nothing(own: Session, analysed: bool) -> N
           select now(), now(), now() - interval '1 year', 1, '{}' from generate_series(1, 20000)""")
     await own.execute(KEEP_ENDED.format(until=COMING, first=20001, last=40000))
     await own.execute(KEEP_REQUESTS.format(until=COMING, first=1, last=20000))
+    await own.execute(FAILED_ATTEMPTS.format(at="now()", first=1, last=20000))
     if analysed:
-        await own.execute("analyze asyncq._jobs; analyze asyncq._ended_jobs; analyze asyncq._requests")
+        tables = ("_jobs", "_ended_jobs", "_requests", "_attempts")
+        await own.execute(";".join(f"analyze asyncq.{name}" for name in tables))
     await prune(own)
-    answer = await own.value("explain (analyze, buffers, format json) select * from asyncq._prune(86400, 500)")
+    answer = await own.value("explain (analyze, buffers, format json) select * from asyncq._prune(86400, 86400, 500)")
     (plan,) = json.loads(answer)
 
     assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] <= 40

@@ -30,7 +30,7 @@ async def die(sql: Session, worker_id: int) -> None:
 
 async def rescue(sql: Session, *, thorough: bool = False) -> list[tuple[int, int, int, int]]:
     """Rescue. Returns job, worker, attempts and max_attempts of each, in order of the jobs."""
-    rows = await sql.run("rescue_jobs", thorough)
+    rows = await sql.run("rescue_jobs", thorough, None)
     return sorted(tuple(row)[:4] for row in rows)
 
 
@@ -330,7 +330,7 @@ async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Sess
     await fetch(sql, 2, worker=dead, token=7)
     await sql.run("beat", dead, NO_LOCK, [f"{ran}/7", f"{waited}/6"], "{}")
     await sql.rows(LONG_AGO, dead)
-    rows = sorted(tuple(found) for found in await sql.run("rescue_jobs", AT_A_GLANCE))
+    rows = sorted(tuple(found) for found in await sql.run("rescue_jobs", AT_A_GLANCE, None))
     said = await sql.value("select last_error from asyncq._jobs where id = $1", waited)
 
     assert [(ran, dead, 1, 1, True), (waited, dead, 0, 1, False)] == rows
@@ -354,3 +354,19 @@ async def test_a_fetch_that_was_in_flight_when_its_worker_died_costs_no_attempt(
 
     assert [(job, dead, 0, 1)] == rescued
     assert [job] == [claim["id"] for claim in await fetch(sql, worker=await worker(sql))]
+
+
+@pytest.mark.parametrize("keeps_errors", [True, False])
+async def test_a_lost_attempt_is_recorded_with_the_dead_worker(sql: Session, keeps_errors: bool) -> None:
+    """Unless the rescuing worker records none. An attempt that does not count is no failure of the job."""
+    dead = await worker(sql)
+    lost, spared = await add(sql), await add(sql)
+    await fetch(sql, worker=dead)
+    await sql.rows("update asyncq._workers set started_claims = array[$1]", f"{lost}/1")
+    await sql.rows(LONG_AGO, dead)
+    await sql.run("rescue_jobs", AT_A_GLANCE, keeps_errors)
+    error = f"WorkerLost: worker {dead} was not heard of for longer than its lease"
+    recorded = await sql.rows("select job_id, number, kind, worker_id, error from asyncq.attempts")
+
+    assert lost < spared
+    assert [(lost, 1, "lost", dead, error)] * keeps_errors == [tuple(row) for row in recorded]
