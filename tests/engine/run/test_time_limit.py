@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -29,11 +29,12 @@ from asyncq.domain.events import (
 )
 from asyncq.engine import parts
 from asyncq.engine.run import stuck, transactions
+from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.time_limit import TimeLimit
 from tests.engine.conftest import MakeWorker
 from tests.support.effects import Effects
 from tests.support.seen import Seen
-from tests.support.waiting import LIMIT_S
+from tests.support.waiting import LIMIT_S, wait_until
 
 HOUR_S = 3600
 AT_ONCE_S = 0.001
@@ -260,10 +261,11 @@ async def test_the_soft_limit_asks_the_handler_to_end(client: Client, make_worke
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard"])
+@pytest.mark.parametrize("end", ["JobCompleted", "JobRetried"])
 async def test_a_thread_is_only_asked_to_end(
-    client: Client, make_worker: MakeWorker, seen: Seen, timers: Timers, kind: str
+    client: Client, make_worker: MakeWorker, seen: Seen, timers: Timers, kind: str, end: str
 ) -> None:
-    """It cannot be cancelled, and while it runs its job runs."""
+    """It cannot be cancelled, and while it runs its job runs. Its end counts as usual."""
     begun, loop = asyncio.Event(), asyncio.get_running_loop()
 
     @task(timeout=Timeout(soft=HOUR_S, hard=2 * HOUR_S))
@@ -272,15 +274,17 @@ async def test_a_thread_is_only_asked_to_end(
         pause = threading.Event()
         while not ctx.cancelled.is_set():
             pause.wait(0.001)
+        if end == "JobRetried":
+            raise OSError("broken")
 
     async with make_worker(work).start():
         await client.add_job(work)
         await begun.wait()
         assert timers.ask_to_end is not None
         timers.ask_to_end() if kind == "soft" else timers.fire()
-        await seen.wait_for(JobCompleted)
+        await wait_until(lambda: bool(ends(seen)), description="the end of the job")
 
-    assert ["JobCompleted"] == ends(seen)
+    assert [end] == ends(seen)
 
 
 # What it costs
@@ -337,20 +341,23 @@ async def test_the_timers_end_with_the_run(client: Client, make_worker: MakeWork
 # Races
 
 
-async def test_a_limit_at_the_moment_of_the_return_changes_nothing(
-    client: Client, make_worker: MakeWorker, seen: Seen, timers: Timers
+@pytest.mark.parametrize("end", ["JobCompleted", "JobRetried"])
+async def test_a_limit_at_the_moment_of_the_end_changes_nothing(
+    client: Client, make_worker: MakeWorker, seen: Seen, timers: Timers, end: str
 ) -> None:
-    """The handler has ended, and the worker has not looked at it yet."""
+    """The handler has returned or raised, and the worker has not looked at it yet."""
 
     @task(timeout=HOUR_S)
     async def work() -> None:
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(timers.fire)
+        if end == "JobRetried":
+            raise OSError("broken")
 
     await client.add_job(work)
     await make_worker(work).run_once()
 
-    assert ["JobCompleted"] == ends(seen)
+    assert [end] == ends(seen)
 
 
 async def test_a_limit_one_step_before_the_return_is_a_timeout(
@@ -378,6 +385,7 @@ async def test_a_cancellation_beside_a_limit_cancels_the_handler_once(
     timers: Timers,
     db: asyncpg.Connection,
     schema: str,
+    monkeypatch: pytest.MonkeyPatch,
     first: str,
 ) -> None:
     """Whatever came first, the job ends as cancelled, and the handler's clean-up is not disturbed."""
@@ -398,6 +406,15 @@ async def test_a_cancellation_beside_a_limit_cancels_the_handler_once(
 
     async def cancel() -> None:
         await db.execute(f"select from {schema}.cancel_jobs(array[$1::bigint])", added.id)
+        await heard.wait()
+
+    def hear(self: Executor, jobs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        found = real(self, jobs)
+        heard.set()
+        return found
+
+    real, heard = Executor.cancel_jobs, asyncio.Event()
+    monkeypatch.setattr(Executor, "cancel_jobs", hear)
 
     async with make_worker(work, lease=1).start():
         added = await client.add_job(work)
