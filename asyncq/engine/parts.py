@@ -175,6 +175,11 @@ class Parts:
         watchdog = LoopWatchdog(after_s, self.identity, self.executor, self.child_tasks, self._observers.emit)
         self.heartbeat.start(callbacks, watchdog)
 
+    def leave_loop(self) -> None:
+        """Start nothing more in the event loop, and restore its task factory; called once the worker has ended."""
+        self.progress.stop()
+        self.child_tasks.uninstall()
+
     @property
     def is_calm(self) -> bool:
         """Whether no job runs, waits or has to be written, and the last fetch found no job."""

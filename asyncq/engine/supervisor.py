@@ -102,7 +102,7 @@ class Supervisor:
             if version := await stop.unless_asked(self._register(stop)):
                 await self._until_ended(stop, started, version)
         finally:
-            self.parts.child_tasks.uninstall()
+            self.parts.leave_loop()
             with anyio.CancelScope(shield=True):
                 # If the worker has started, its heartbeat is stopped already.
                 await self.parts.heartbeat.stop(forget_worker=True)

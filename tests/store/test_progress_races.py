@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.jobs import WORKER, add, add_many, complete, fetch
+from tests.support.jobs import add, add_many, complete, fetch, settle_rest
 from tests.support.progress import done, rows, write
 from tests.support.session import Session
 
@@ -16,13 +16,11 @@ async def test_a_cancellation_and_an_end_do_not_wait_for_a_report(sql: Session, 
         await write(other, (claim, 1))
         await sql.execute("set lock_timeout = '5s'")
         await sql.rows("select from asyncq.cancel_jobs($1)", [job])
-        [row] = await sql.run(
-            "settle_rest", WORKER, [job], [claim["lock_token"]], ["completed"], [0], [0.0], [None], [0]
-        )
+        endings = await settle_rest(sql, [claim], done=True)
     seen, stored = await done(sql), await rows(sql)
-    await sql.run("prune", None, 100)
+    await sql.run("prune", None, None, 100)
 
-    assert ("cancelled", {}, 1, 0) == (row["ending"], seen, stored, await rows(sql))
+    assert ({job: "cancelled"}, {}, 1, 0) == (endings, seen, stored, await rows(sql))
 
 
 async def test_an_end_in_an_open_transaction_does_not_delay_a_report(sql: Session, other: Session) -> None:
@@ -46,8 +44,8 @@ async def test_a_row_that_another_transaction_locks_is_skipped(sql: Session, oth
     await sql.rows("select from asyncq._rescue_jobs(true)")
     async with other.connection.transaction():
         await write(other, (first, 3))
-        await sql.run("prune", None, 100)
+        await sql.run("prune", None, None, 100)
         beside = await rows(sql)
-    await sql.run("prune", None, 100)
+    await sql.run("prune", None, None, 100)
 
     assert (1, 0) == (beside, await rows(sql))

@@ -96,10 +96,14 @@ class ProgressWriter:
         self._is_running = False
 
     async def close(self) -> None:
-        """Delete the rows of all runs that have ended; later reports of new runs are ignored."""
-        self._is_closed = True
+        """Delete the rows of all runs that have ended, and ignore the first reports of further runs."""
+        self.stop()
         if self._runs:
             await self._write()
+
+    def stop(self) -> None:
+        """Ignore the first reports of further runs; those of threads may come after the end of the worker."""
+        self._is_closed = True
 
     async def _write(self) -> None:
         """Write the reports that changed, and delete the rows of ended runs; an error leaves it to the next round."""

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobContext, task
-from asyncq.domain.events import JobCompleted, MaintenanceFailed, PartRecovered
+from asyncq.domain.events import JobCompleted, MaintenanceFailed, PartRecovered, TasksLeftBehind
 from asyncq.domain.job import Claim
 from asyncq.domain.progress import Progress, Report
 from asyncq.engine.run import progress
@@ -110,6 +110,7 @@ async def test_a_report_in_between_waits_for_the_next_write(
         await seen.wait_for(JobCompleted)
 
     assert [{job: 1}, {job: None}] == writes.statements
+    assert [] == seen.of(TasksLeftBehind)
 
 
 async def test_a_worker_writes_all_that_changed_in_one_statement(
@@ -265,7 +266,13 @@ async def test_a_report_that_cannot_be_written_is_written_later(
 
 
 async def test_a_report_after_the_end_of_its_run_is_ignored(
-    make_worker: MakeWorker, client: Client, writes: Writes, db: asyncpg.Connection, schema: str, seen: Seen
+    make_worker: MakeWorker,
+    client: Client,
+    writes: Writes,
+    db: asyncpg.Connection,
+    schema: str,
+    seen: Seen,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A thread that the handler left behind may go on for long, even after the worker."""
     contexts: list[JobContext] = []
@@ -280,11 +287,14 @@ async def test_a_report_after_the_end_of_its_run_is_ignored(
         await writes.wait_for(ctx.job.id, 1)
 
     await client.add_job(leave)
+    await client.add_job(leave)
     async with make_worker(leave, report).start():
-        await seen.wait_for(JobCompleted)
+        await seen.wait_for(JobCompleted, 2)
         contexts[0].progress(5)
         job = (await client.add_job(report)).id
         await writes.wait_for(job, None)
-    contexts[0].progress(6)
+    contexts[1].progress(6)
+    await anyio.lowlevel.checkpoint()
 
     assert ([{job: 1}, {job: None}], 0) == (writes.statements, await stored(db, schema))
+    assert [] == [record for record in caplog.records if record.name == "asyncio"]

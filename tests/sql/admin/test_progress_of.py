@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from asyncq.domain.job import Job
-from tests.support.jobs import add, complete, fetch
+from tests.support.jobs import add, change, complete, fetch
 from tests.support.progress import write
 from tests.support.session import Session
 
@@ -38,7 +38,7 @@ async def test_a_job_that_waits_for_its_retry_has_none(sql: Session) -> None:
     job = await add(sql)
     [claim] = await fetch(sql)
     await write(sql, (claim, 1))
-    await sql.run("settle_rest", 1, [job], [claim["lock_token"]], [None], [1], [0.0], ["e"], [0])
+    await change(sql, [claim], attempts=1, delay_s=0.0, error="e")
     waiting = await read(sql, job)
     [again] = await fetch(sql, token=2)
     running = await read(sql, job)
