@@ -135,12 +135,16 @@ far_heads as materialized (
             < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3
       then 2 * $3 + 1000 else 0 end) as waiting
   cross join lateral (
-    select queue, priority, run_at, id from asyncq._jobs as job
-    where hashtextextended(queue, 0) between waiting.hash and waiting.hash and queue = waiting.queue
-      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-    -- Ordered so, only jobs_ready_by_queue will do: jobs_ready_queued would be walked over, job by job.
-    order by hashtextextended(queue, 0), priority, run_at, id limit 1) as head
+    -- Within a priority the index ends at run_at <= now: no future job of the queue is read.
+    select first.queue, first.priority, first.run_at, first.id
+    from queued_priorities
+    cross join lateral (
+      select queue, priority, run_at, id from asyncq._jobs as job
+      where hashtextextended(queue, 0) = waiting.hash and priority = queued_priorities.priority and queue = waiting.queue
+        and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+        and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+      order by run_at, id limit 1) as first
+    limit 1) as head
   where not exists (select from asyncq._queues where name = waiting.queue offset 0)
   limit $3 + 100),
 heads as materialized (

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from asyncq.domain.moment import datetime_of, read_moment
+from asyncq.store.arrays import array_text
+from asyncq.store.statements import query
 from tests.support.jobs import add, add_many, change, complete, fetch, fetched, locked_queues
 from tests.support.session import Session
 
@@ -329,6 +331,31 @@ async def test_behind_a_deep_backlog_a_queue_still_gives_its_first_job_that_can_
 
     assert [first] == await fetched(sql, 1, tasks=["t"], forbidden=["f"])
     assert [] == await fetched(sql, 1, tasks=["t"], forbidden=["f"])
+
+
+async def pages_of_a_fetch(sql: Session) -> int:
+    """How many pages a fetch of ten jobs reads; it claims nothing."""
+    (task,) = await sql.values("select id from asyncq._tasks where identifier = 't'")
+    transaction = sql.connection.transaction()
+    await transaction.start()
+    text = "explain (analyze, buffers, format json) " + query("fetch_jobs", sql.schema)
+    (told,) = await sql.connection.fetch(
+        text, 1, 77, 10, array_text([task]), None, None, None, None, None, None, 100, "{}"
+    )
+    await transaction.rollback()
+    (found,) = json.loads(told[0])
+    return found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"]
+
+
+async def test_behind_a_deep_backlog_future_jobs_of_a_queue_are_not_read(sql: Session) -> None:
+    """A queue may hold all that is planned for a month."""
+    await sql.execute("set local enable_seqscan = off; set local enable_sort = off; set local enable_bitmapscan = off")
+    await busy(sql, 1, 3 * WINDOW)
+    await add(sql, queue="later", run_at="now() + interval '1 h'")
+    before = await pages_of_a_fetch(sql)
+    await add_many(sql, 20_000, queue="'later'", run_at="now() + interval '1 h'")
+
+    assert before + 60 > await pages_of_a_fetch(sql)
 
 
 async def test_behind_a_deep_backlog_jobs_without_a_queue_are_found(sql: Session) -> None:
