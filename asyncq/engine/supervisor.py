@@ -196,6 +196,7 @@ class Supervisor:
             await parts.maintenance.once()
         else:
             group.start_soon(parts.maintenance.run, self._options.lease_s / BEATS_A_LEASE)
+            group.start_soon(parts.maintenance.pruner.run_for_ever)
             if self._options.listen:
                 await group.start(self._listen)
         group.start_soon(parts.membership.learn_the_rest)
@@ -295,8 +296,7 @@ class Supervisor:
         self.parts.stuck.close()
         handlers = {run.handler for run in self.parts.executor.running}
         left = {task: owner for task, owner in self.parts.child_tasks.find().items() if task not in handlers}
-        if left:
-            names = tuple(sorted(f"{owner}: {task.get_name()}" for task, owner in left.items()))
+        if names := tuple(sorted(f"{owner}: {task.get_name()}" for task, owner in left.items())):
             self._observers.emit(TasksLeftBehind(names=names))
         for task in left:
             task.cancel()

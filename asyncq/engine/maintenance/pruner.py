@@ -4,9 +4,14 @@ import asyncio
 import random
 from collections import Counter
 
-from asyncq.domain.events import JobsExpired, JobsPruned
+import anyio
+
+from asyncq.domain.errors import AsyncqError
+from asyncq.domain.events import JobsExpired, JobsPruned, MaintenanceFailed
 from asyncq.domain.options import ERROR_RETENTION, WorkerOptions
+from asyncq.domain.outcome import error_text
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks
@@ -27,15 +32,19 @@ class Pruner:
         # A worker that records no errors removes those of other workers, and of the time before, after the default.
         kept_s = options.error_retention_s
         self._error_retention_s = ERROR_RETENTION.total_seconds() if kept_s is None else kept_s
-        self._due_at = self._walk_at = 0.0
+        self._outage = Outage("pruning", observers.emit)
+        self._walk_at = 0.0
         self._gate: int | None = None
 
-    async def run_when_due(self) -> None:
-        """Prune as `run`, unless that was done lately. After an error, rows that were removed before are reported."""
-        now = asyncio.get_running_loop().time()
-        if now >= self._due_at:
-            self._due_at = now + EVERY_S * random.uniform(0.8, 1.2)
-            await self.run(LONGEST_S)
+    async def run_for_ever(self) -> None:
+        """Prune now and then, after an error too. It is a task of its own: no rescue waits for the end of pruning."""
+        while True:
+            try:
+                await self.run(LONGEST_S)
+                self._outage.over()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
+            await anyio.sleep(EVERY_S * random.uniform(0.8, 1.2))
 
     async def run(self, longest_s: float) -> None:
         """Prune until nothing is left or time is over, a batch of each kind at least.

@@ -40,7 +40,7 @@ class Rounds:
         self._apart = ReconnectingConnection(database, "rescue", answer_s=DEADLINE_S)
         self._identity = identity
         self._observers = observers
-        self._pruner = Pruner(line, observers, options)
+        self.pruner = Pruner(line, observers, options)
         self._keeps_errors = options.error_retention_s is not None
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
@@ -58,7 +58,6 @@ class Rounds:
                 if hurried and not rescued:
                     # Another worker was faster, or locks the remaining jobs.
                     self._rests_until = asyncio.get_running_loop().time() + REST_S
-                await self._pruner.run_when_due()
                 self._outage.over()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
@@ -74,7 +73,7 @@ class Rounds:
         """Do the maintenance of a short-lived worker: a thorough round, and a little pruning."""
         self._rounds = 0
         await self.round()
-        await self._pruner.run(0.0)
+        await self.pruner.run(0.0)
 
     async def round(self, *, hurried: bool = False) -> int:
         """Rescue jobs, and report tasks that no worker here knows; returns how many jobs were rescued."""

@@ -1,6 +1,7 @@
 """Maintenance: any worker rescues the jobs of dead workers, and reports jobs of unknown tasks."""
 
 import asyncio
+from typing import Any
 
 import asyncpg
 import pytest
@@ -13,7 +14,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     UnknownTasks,
 )
-from asyncq.engine.maintenance import rounds
+from asyncq.engine.maintenance import pruner, rounds
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -81,6 +82,35 @@ async def test_a_worker_dies_while_another_runs_and_its_jobs_are_rescued_within_
             added = await client.add_job(nothing, connection=db)
             await claim_as_a_dead_worker(db, schema, seconds_ago=60)
         await seen.wait_for(JobCompleted, 2)
+
+    assert [(added.id,)] == [event.job_ids for event in seen.of(JobsRescued)]
+
+
+async def test_a_rescue_does_not_wait_for_pruning(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker that has just started may prune for 20 s, while the jobs of a dead worker wait."""
+    prunes, ends = asyncio.Event(), asyncio.Event()
+    real = pruner.prune
+
+    async def prune(*args: Any) -> dict[str, int]:
+        prunes.set()
+        await ends.wait()
+        return await real(*args)
+
+    monkeypatch.setattr(pruner, "prune", prune)
+    async with make_worker(nothing, lease=1).start():
+        await prunes.wait()
+        async with db.transaction():
+            added = await client.add_job(nothing, connection=db)
+            await claim_as_a_dead_worker(db, schema, seconds_ago=60)
+        await seen.wait_for(JobsRescued)
+        ends.set()
 
     assert [(added.id,)] == [event.job_ids for event in seen.of(JobsRescued)]
 
