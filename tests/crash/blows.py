@@ -45,7 +45,7 @@ LEVELS = ("read_committed", "repeatable_read", "serializable")
 # Some jobs of a process, for a statement of another session to lock.
 CLAIMS = """
 select id from asyncq._jobs
-where locked_by in (select id from asyncq._workers where pid = $1) order by random() limit $2
+where locked_by in (select id from asyncq._workers where pid = $1 and died_at is null) order by random() limit $2
 """
 HOLDS = (
     f"select from asyncq._jobs where id in ({CLAIMS}) for update skip locked",
