@@ -136,10 +136,14 @@ BY_TYPE: dict[Any, Any] = {
 # Names that are no values: functions, clients and workers, types for annotations, and a constant.
 NO_VALUES = {
     "CAPABILITIES",
+    "Add",
+    "AddMiddleware",
     "Admin",
+    "Call",
     "Client",
     "JobContext",
     "JobOptions",
+    "Middleware",
     "MovableClock",
     "Observer",
     "RetryPolicy",

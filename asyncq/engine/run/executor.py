@@ -1,17 +1,15 @@
 """Runs a job: decodes the payload, calls the handler in its own task, and turns any end of it into an outcome."""
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 from anyio import CapacityLimiter
 
 from asyncq.domain.events import JobStarted, ResultIgnored
-from asyncq.domain.job import Claim, is_awaitable
+from asyncq.domain.job import Claim
 from asyncq.domain.outcome import (
     PAST_DEADLINE,
     Completed,
@@ -31,6 +29,7 @@ from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.run import Run
+from asyncq.engine.run.thread import run_in_thread
 from asyncq.engine.run.time_limit import time_limit_of
 from asyncq.engine.run.transactions import HandlerResources, JobTransaction
 from asyncq.engine.run.verdict import describe, outcome_of
@@ -168,7 +167,7 @@ class Executor:
         if not self._lease.is_fresh:
             await self._prove(run)
         if not run.task.signature.is_async:
-            return await self._in_thread(run, partial(handler, *args, **kwargs))
+            return await run_in_thread(run, partial(handler, *args, **kwargs), self._threads)
         return await handler(*args, **kwargs)
 
     async def _prove(self, run: Run) -> None:
@@ -195,19 +194,6 @@ class Executor:
             self._told_results.add(run.task.name)
             self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
         return COMPLETED
-
-    async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
-        # Once it has begun it is not cancelled: while the thread runs, the job runs, and its claim is held.
-        try:
-            answer = await anyio.to_thread.run_sync(_noting_thread, run, call, limiter=self._threads)
-        finally:
-            run.in_thread = False
-        # A plain function around an async one looks plain: its coroutine must still be run.
-        if is_awaitable(answer):
-            if run.interrupted and run.handler is not None:
-                run.handler.cancel()
-            return await answer
-        return answer
 
     def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""
@@ -236,12 +222,3 @@ class Executor:
         cancel()
         if run.interrupted and not before:
             self._watch(run)
-
-
-def _noting_thread(run: Run, call: Callable[[], Any]) -> Any:
-    run.thread_id = threading.get_ident()
-    # In this order: `Run.cancel` sets its mark, then checks whether the thread runs. One of the two sees the other.
-    run.in_thread = True
-    if run.interrupted:
-        raise asyncio.CancelledError
-    return call()

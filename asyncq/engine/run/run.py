@@ -27,6 +27,7 @@ class Run(msgspec.Struct, eq=False):
         interrupted: Whether the worker cancelled it.
         timed_out: The time limit that cancelled it; None if none did.
         in_thread: Whether its thread runs, which cannot be cancelled.
+        is_cancelled_later: Whether it was cancelled while its thread ran; middleware around it is cancelled after that.
         thread_id: The id of that thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
         is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
@@ -44,6 +45,7 @@ class Run(msgspec.Struct, eq=False):
     interrupted: bool = False
     timed_out: TimedOut | None = None
     in_thread: bool = False
+    is_cancelled_later: bool = False
     thread_id: int = 0
     is_waiting: bool = False
     is_replaced: bool = False
@@ -74,11 +76,13 @@ class Run(msgspec.Struct, eq=False):
             self.context.cancelled.set()
 
     def cancel(self) -> None:
-        """Cancel the handler, once; a thread cannot be cancelled, and its job runs until it ends."""
+        """Cancel the handler, once; a thread cannot be cancelled, and its job runs until the thread ends."""
         self.ask_to_end()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True
-            if not self.in_thread:
+            if self.in_thread:
+                self.is_cancelled_later = True
+            else:
                 self.handler.cancel()
 
     def time_out(self) -> None:

@@ -1,11 +1,13 @@
 """Middleware: functions around runs, from the worker's first one to the handler."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import asyncpg
 import pytest
 
@@ -15,6 +17,7 @@ from asyncq import (
     ConfigurationError,
     Discard,
     JobContext,
+    JobState,
     Middleware,
     RunInfo,
     Snooze,
@@ -233,6 +236,88 @@ async def test_a_cancellation_of_the_job_reaches_it(client: Client, make_worker:
         await seen.wait_for(JobCancelled)
 
     assert ["waits", "cancelled"] == steps
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+async def test_a_run_lasts_as_long_as_its_thread_although_a_timeout_of_its_middleware_is_over(
+    client: Client, make_worker: MakeWorker, seen: Seen, tries: int
+) -> None:
+    """Otherwise the job would be retried, and its queue continue, while the thread still runs."""
+    entered, leave = threading.Event(), threading.Event()
+
+    async def run_handler(call: Call) -> None:
+        await call()
+
+    async def for_a_moment(run: RunInfo, call: Call) -> None:
+        async with asyncio.TaskGroup() as group:
+            calling = group.create_task(run_handler(call))
+            await wait_until(entered.is_set, description="the thread to run")
+            for _ in range(tries):
+                calling.cancel()
+                for _ in range(10):
+                    await anyio.lowlevel.checkpoint()
+            steps.append("has ended" if calling.done() else "still runs")
+        if calling.cancelled():
+            raise TimeoutError
+
+    @task(middleware=[for_a_moment])
+    def slow() -> None:
+        steps.append("begins")
+        entered.set()
+        leave.wait(20)
+        steps.append("ends")
+
+    first = await client.add_job(slow, queue="q")
+    second = await client.add_job(in_a_thread, queue="q")
+    try:
+        async with make_worker(slow, in_a_thread, concurrency=2).start():
+            await wait_until(lambda: len(steps) == 2, description="the timeout")
+            assert ["begins", "still runs"] == steps
+            assert JobState.ACTIVE == (await client.get_job(first.id)).state
+            leave.set()
+            await seen.wait_for(JobCompleted)
+            await seen.wait_for(JobRetried)
+    finally:
+        leave.set()
+
+    assert (["begins", "still runs", "ends", "thread"], [second.id]) == (steps, seen.ids(JobCompleted))
+
+
+async def test_a_cancellation_that_arrives_while_the_thread_runs_reaches_it_after_the_thread(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """The thread cannot be cancelled, but what the middleware waits for after it can."""
+    entered, leave = threading.Event(), threading.Event()
+
+    async def wait_after(run: RunInfo, call: Call) -> None:
+        await call()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            steps.append("cancelled")
+            raise
+
+    @task(middleware=[wait_after])
+    def slow() -> None:
+        entered.set()
+        leave.wait(20)
+        steps.append("ends")
+
+    added = await client.add_job(slow)
+    try:
+        async with make_worker(slow).start() as worker:
+            await wait_until(entered.is_set, description="the thread to run")
+            running = worker._running
+            assert running is not None
+            await client.admin.cancel_jobs([added.id])
+            (run,) = running.parts.executor.running
+            await wait_until(lambda: run.interrupted, description="the cancellation")
+            leave.set()
+            await seen.wait_for(JobCancelled)
+    finally:
+        leave.set()
+
+    assert ["ends", "cancelled"] == steps
 
 
 async def test_resources_are_closed_although_its_scope_is_cancelled(
