@@ -133,7 +133,7 @@ BY_TYPE: dict[Any, Any] = {
     datetime: MOMENT,
     Claim: CLAIM,
 }
-# Names that are no values: functions, clients and workers, types for annotations, and a constant.
+# Names that are no values: functions, clients and workers, types for annotations, parts of a run, and a constant.
 NO_VALUES = {
     "CAPABILITIES",
     "Add",
@@ -146,7 +146,9 @@ NO_VALUES = {
     "Middleware",
     "MovableClock",
     "Observer",
+    "Resource",
     "RetryPolicy",
+    "RunInfo",
     "Worker",
 }
 
@@ -262,4 +264,6 @@ def test_every_public_class_is_a_value_or_listed_as_none() -> None:
 
     assert {"Task"} == left
     assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
-    assert all(issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem) for kind in tried)
+    assert all(
+        issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem | asyncq.Timeout) for kind in tried
+    )
