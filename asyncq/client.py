@@ -313,16 +313,21 @@ class Client:
         """Call a middleware, which may replace the jobs, and neither leave one out nor add another one."""
         name = name_of(middleware)
         found: list[Added] | None = None
+        is_adding = False
 
         async def add(replaced: Sequence[JobSpec]) -> list[Added]:
-            nonlocal found
-            if found is not None:
+            nonlocal found, is_adding
+            if is_adding or found is not None:
                 raise ConfigurationError(f"middleware {name} added its jobs a second time")
             if len(replaced) != len(specs):
                 said = f"middleware {name} passed on {len(replaced)} jobs of {len(specs)}"
                 raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
             checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
-            found = await inner(checked, connection)
+            is_adding = True
+            try:
+                found = await inner(checked, connection)
+            finally:
+                is_adding = False
             return found
 
         await middleware(specs, add)

@@ -1,5 +1,6 @@
 """Middleware of a client: it sees each add, may replace its jobs, and leaves none out."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +75,14 @@ async def repeat(specs: Sequence[JobSpec], add: Add) -> None:
     await add(specs)
 
 
+async def at_once(specs: Sequence[JobSpec], add: Add) -> None:
+    """Adds the jobs twice at the same time, and waits for both."""
+    ends = await asyncio.gather(add(specs), add(specs), return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
+
+
 @pytest.mark.parametrize(
     ("middleware", "expected", "left"),
     [
@@ -81,8 +90,9 @@ async def repeat(specs: Sequence[JobSpec], add: Add) -> None:
         (double, "middleware double passed on 4 jobs of 2: it may replace jobs", 0),
         (forget, r"middleware forget did not add its jobs: it has to call add\(specs\)", 0),
         (repeat, "middleware repeat added its jobs a second time", 2),
+        (at_once, "middleware at_once added its jobs a second time", 2),
     ],
-    ids=["drop", "double", "forget", "repeat"],
+    ids=["drop", "double", "forget", "repeat", "at once"],
 )
 async def test_the_number_of_jobs_stays_the_same(
     dsn: str, schema: str, db: asyncpg.Connection, middleware: AddMiddleware, expected: str, left: int
