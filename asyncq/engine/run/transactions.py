@@ -200,6 +200,8 @@ class JobTransaction(_Settling):
         self._transaction: store.Transaction | None = None
         self._locked: store.LockedClaim | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_beginning = False
+        self._has_ended = False
 
     @property
     def connection(self) -> Connection:
@@ -210,20 +212,38 @@ class JobTransaction(_Settling):
     async def begin(self) -> None:
         """Begin, in the handler's own task, so that its cancellation ends the wait too; `end` cleans up.
 
-        Raises ClaimLost, or PoolExhausted after `pool_wait`.
+        Raises ClaimLost, or PoolExhausted after `pool_wait`. TransactionUnusable if the run has ended meanwhile,
+        because a middleware did not wait for its handler.
         """
+        self._is_beginning = True
+        try:
+            await self._begin()
+        finally:
+            self._is_beginning = False
+            if self._has_ended:
+                await self._close()
+
+    async def _begin(self) -> None:
+        self._refuse_after_end()
         connection = await self._resources.pool.take()
         if (current := asyncio.current_task()) is not None and current.cancelling():
             # The connection arrived in the moment of the cancellation, which the driver swallowed.
             await self._resources.pool.put_back(connection)
             raise asyncio.CancelledError
         self._transaction = store.Transaction(self._resources.database, connection, self._isolation)
+        self._refuse_after_end()
         await self._transaction.begin()
+        self._refuse_after_end()
         locked = await store.lock_claim(self._resources.database, connection, self._worker_id, self._claim)
         if not locked.is_current:
             raise ClaimLost(self._claim.id)
+        self._refuse_after_end()
         self._locked = locked
         self._report_in(TELL_AFTER_S, TELL_AFTER_S)
+
+    def _refuse_after_end(self) -> None:
+        if self._has_ended:
+            raise TransactionUnusable("the run of this job has ended before its handler began")
 
     async def complete(self, connection: Connection) -> None:  # noqa: ARG002 - whatever it is
         raise ConfigurationError(
@@ -234,6 +254,7 @@ class JobTransaction(_Settling):
     async def end(self, outcome: Outcome, error: BaseException | None) -> Outcome:
         """End the transaction, and return the outcome of the run. If cancelled, nothing more is committed."""
         transaction, locked = self._transaction, self._locked
+        self._has_ended = True
         self._locked = None  # Tasks that the handler left behind must not use its connection any more.
         try:
             if locked is None or transaction is None:
@@ -241,7 +262,8 @@ class JobTransaction(_Settling):
             if isinstance(outcome, Completed):
                 return await self._complete(transaction, locked)
         finally:
-            await self._close()
+            if not self._is_beginning:  # else `begin` closes it, whose statement still runs
+                await self._close()
         if isinstance(outcome, Failed) and (transaction.was_lost or (error is not None and is_conflict(error))):
             return Aborted(outcome.error)
         return outcome
@@ -297,6 +319,7 @@ class JobTransaction(_Settling):
 
     def abandon(self) -> None:
         """Give up a run that will not be settled: an open transaction must not be committed."""
+        self._has_ended = True
         if self._timer is not None:
             self._timer.cancel()
         if self._transaction is not None:

@@ -22,6 +22,7 @@ from asyncq import (
     RunInfo,
     Snooze,
     TaskError,
+    TransactionUnusable,
     Worker,
     resource,
     task,
@@ -29,7 +30,9 @@ from asyncq import (
 )
 from asyncq.domain.events import JobCancelled, JobCompleted, JobDiscarded, JobRetried, JobSnoozed
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.run import transactions
 from asyncq.engine.run.around import Around
+from asyncq.store.database import HandlerPool
 from tests.engine.conftest import MakeWorker
 from tests.support.effects import Effects
 from tests.support.seen import Seen
@@ -236,6 +239,73 @@ async def test_a_cancellation_of_the_job_reaches_it(client: Client, make_worker:
         await seen.wait_for(JobCancelled)
 
     assert ["waits", "cancelled"] == steps
+
+
+@pytest.mark.parametrize("when", ["before", "take", "start", "lock"])
+async def test_a_transaction_does_not_begin_after_the_end_of_its_run(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A middleware that does not wait for its handler would leak a connection of the pool."""
+    reached, ended, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    end_transaction = transactions.JobTransaction.end
+
+    async def end(self: transactions.JobTransaction, *args: Any) -> Any:
+        ended.set()
+        return await end_transaction(self, *args)
+
+    async def gate() -> None:
+        reached.set()
+        await go.wait()
+
+    def gated(name: str, original: Any) -> Any:
+        async def wait(*args: Any) -> Any:
+            answer = await original(*args)
+            if name == when and not go.is_set():
+                await gate()
+            return answer
+
+        return wait
+
+    monkeypatch.setattr(transactions.store.Transaction, "begin", gated("start", transactions.store.Transaction.begin))
+    monkeypatch.setattr(transactions.store, "lock_claim", gated("lock", transactions.store.lock_claim))
+    monkeypatch.setattr(transactions.JobTransaction, "end", end)
+    monkeypatch.setattr(HandlerPool, "take", gated("take", HandlerPool.take))
+
+    @resource(scope="job")
+    async def open_late() -> AsyncGenerator[str]:
+        if when == "before":
+            await gate()
+        yield "late"
+
+    @task(transactional=True)
+    async def write(ctx: JobContext, late: str = use(open_late)) -> None:
+        steps.append("ran")
+
+    async with asyncio.TaskGroup() as group:
+
+        async def run_handler(call: Call) -> None:
+            try:
+                await call()
+            except TransactionUnusable as error:
+                steps.append(str(error))
+
+        async def leave_running(run: RunInfo, call: Call) -> None:
+            if go.is_set():
+                await call()
+            else:
+                group.create_task(run_handler(call))
+                await reached.wait()
+
+        async with make_worker(write, middleware=[leave_running], pool_size=1, pool_wait=1).start():
+            await client.add_job(write)
+            await ended.wait()
+            go.set()
+            await wait_until(lambda: bool(steps), description="the refusal")
+            await seen.wait_for(JobCompleted)
+            await client.add_job(write)
+            await seen.wait_for(JobCompleted, 2)
+
+    assert ["the run of this job has ended before its handler began", "ran"] == steps
 
 
 @pytest.mark.parametrize("tries", [1, 2])
