@@ -24,6 +24,7 @@ from asyncq.domain.options import (
 from asyncq.domain.resource import Resource, check_overrides, check_uses
 from asyncq.domain.task import Registry, Task
 from asyncq.engine.base import user_code
+from asyncq.engine.base.held import held_by, is_held_by
 from asyncq.engine.base.observers import Observers, listed
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.copies import no_copies
@@ -228,14 +229,14 @@ class Worker:
     async def stop(self) -> None:
         """Stop, and wait until the worker has ended; a handler only requests the stop.
 
-        In a handler of this worker, or in a task that a handler started, it returns at once, because each would
-        wait for the other. If cancelled, the worker continues to stop.
+        It returns at once in a handler, the lifespan or a resource of this worker, or in a task that one of them
+        started: each would wait for the other. If cancelled, the worker continues to stop.
         """
         if self._stop is None or self._ended is None:
             return
         if not self._stop.is_asked:
             self._stop.ask("stop() was called")
-        if self._running is None or not self._running.in_handler:
+        if not is_held_by(self) and (self._running is None or not self._running.in_handler):
             await self._ended.wait()
 
     async def _run(self, *, once: bool, handle_signals: bool, started: anyio.Event | None = None) -> None:
@@ -264,7 +265,9 @@ class Worker:
         if self._lifespan is None:
             await self._supervise(stop, None, once=once, started=started)
             return
-        lifespan = Lifespan(partial(self._lifespan, self), name_of(self._lifespan), self._observers, fail=stop.fail)
+        enter, name = partial(self._lifespan, self), name_of(self._lifespan)
+        with held_by(self):
+            lifespan = Lifespan(enter, name, self._observers, fail=stop.fail)
         try:
             value = await stop.unless_asked(lifespan.open())
             await self._supervise(stop, value, once=once, started=started)
@@ -273,7 +276,8 @@ class Worker:
 
     async def _supervise(self, stop: StopRequest, lifespan: Any, *, once: bool, started: anyio.Event | None) -> None:
         """Run with the value of the lifespan, and close the resources after it."""
-        around = Around(self._middleware, self._overrides, lifespan, self._observers)
+        with held_by(self):
+            around = Around(self._middleware, self._overrides, lifespan, self._observers)
         self._running = Supervisor(
             self._database,
             self._registry,

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import asyncpg
 import pytest
 
-from asyncq import Client, ConfigurationError, JobNotFound, LifespanFailed, Worker, task
+from asyncq import Client, ConfigurationError, JobNotFound, LifespanFailed, Worker, resource, task, use
 from asyncq.domain.events import JobCompleted, ResourceFailed, WorkerStarted, WorkerStopped
 from asyncq.engine.base import held
 from tests.engine.conftest import MakeWorker
@@ -229,6 +229,92 @@ async def test_a_worker_that_is_cancelled_closes_its_lifespan(
             scope.cancel()
 
     assert ["closed"] == steps
+
+
+@pytest.mark.parametrize("where", ["task", "end", "resource", "resource's end"])
+async def test_a_stop_inside_of_it_or_of_a_resource_returns_at_once(
+    client: Client, make_worker: MakeWorker, seen: Seen, where: str
+) -> None:
+    """The worker waits for both, so they would wait for each other."""
+
+    async def stop(worker: Worker) -> None:
+        await seen.wait_for(WorkerStarted)
+        await worker.stop()
+        steps.append(len(seen.of(WorkerStopped)))
+
+    @asynccontextmanager
+    async def lifespan(worker: Worker) -> AsyncGenerator[Worker]:
+        async with asyncio.TaskGroup() as group:
+            if where == "task":
+                group.create_task(stop(worker))
+            yield worker
+            if where == "end":
+                await stop(worker)
+
+    @resource
+    async def open_it(worker: Worker) -> AsyncGenerator[None]:
+        if where == "resource":
+            await stop(worker)
+        yield
+        if where == "resource's end":
+            await stop(worker)
+
+    @task
+    async def needs_it(it: None = use(open_it)) -> None:
+        """Nothing."""
+
+    await client.add_job(needs_it)
+    with anyio.fail_after(held.CLOSE_S / 2):
+        async with make_worker(needs_it, lifespan=lifespan).start() as worker:
+            await (seen.wait_for(JobCompleted) if where != "task" else seen.wait_for(WorkerStopped))
+            await worker.stop()
+
+    # At the ends of both the worker has stopped its parts already.
+    assert ([1 if "end" in where else 0], []) == (steps, seen.of(ResourceFailed))
+
+
+async def test_a_stop_of_another_worker_inside_of_it_waits(make_worker: MakeWorker, seen: Seen) -> None:
+    """Only its own worker waits for it."""
+    inner = make_worker(step)
+
+    @asynccontextmanager
+    async def lifespan(_: Worker) -> AsyncGenerator[None]:
+        async with inner.start():
+            await inner.stop()
+            steps.append(len(seen.of(WorkerStopped)))
+        yield
+
+    await make_worker(step, lifespan=lifespan).run_once()
+
+    assert [1] == steps
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_native_cancellation_does_not_break_off_its_end(make_worker: MakeWorker, times: int) -> None:
+    """The worker ends as cancelled, after it."""
+    go, running = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def lifespan(_: Worker) -> AsyncGenerator[None]:
+        yield
+        running.set()
+        await go.wait()
+        steps.append("closed")
+
+    async def run() -> None:
+        await make_worker(step, lifespan=lifespan).run_once()
+
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(run())
+        await running.wait()
+        for _ in range(times):
+            working.cancel()
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+        steps.append(working.done())
+        go.set()
+
+    assert ([False, "closed"], True) == (steps, working.cancelled())
 
 
 async def generator(_: Worker) -> AsyncGenerator[None]:

@@ -1,17 +1,33 @@
 """Holds a context manager of the user open, in one asyncio task that enters it and leaves it."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from contextvars import Context
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import Context, ContextVar
 from typing import Any
-
-import anyio
 
 from asyncq.engine.base import user_code
 
 CLOSE_S = 10.0  # how long the lifespan or a resource of a worker may take to close
 CANCELLED_S = 1.0  # how long it may take after that, once it was cancelled
+
+# The workers in whose lifespan or resources the code runs: that of one may run another one.
+_workers: ContextVar[tuple[object, ...]] = ContextVar("asyncq_held_by", default=())
+
+
+@contextmanager
+def held_by(worker: object) -> Generator[None]:
+    """Mark context variables that are copied in the block as those of the lifespan and resources of a worker."""
+    before = _workers.set((*_workers.get(), worker))
+    try:
+        yield
+    finally:
+        _workers.reset(before)
+
+
+def is_held_by(worker: object) -> bool:
+    """Whether the current code was called by the lifespan or a resource of a worker, or by a task of one."""
+    return any(each is worker for each in _workers.get())
 
 
 class Held:
@@ -64,21 +80,20 @@ class Held:
     async def close(self) -> None:
         """Leave the manager, and cancel it after `CLOSE_S`; if it is still being opened, cancel that.
 
-        A cancellation of anyio does not end the wait.
+        Call it by `run_to_the_end`: a cancellation would end the wait.
         """
         self.is_closing = True
         self._close.set()
         if not self.is_open:
             self._task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([self._task], timeout=CLOSE_S)
-            if self._task.done():
-                return
-            self._late = TimeoutError(f"it was not closed within {CLOSE_S:g} s")
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=CANCELLED_S)
-            if not self._task.done():
-                self._failed(self._late)
+        await asyncio.wait([self._task], timeout=CLOSE_S)
+        if self._task.done():
+            return
+        self._late = TimeoutError(f"it was not closed within {CLOSE_S:g} s")
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=CANCELLED_S)
+        if not self._task.done():
+            self._failed(self._late)
 
     @property
     def _error(self) -> BaseException | None:

@@ -10,6 +10,7 @@ from asyncq.domain.events import ResourceFailed
 from asyncq.domain.outcome import error_line
 from asyncq.engine.base.held import Held
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.to_the_end import run_to_the_end
 
 
 class Lifespan:
@@ -40,8 +41,8 @@ class Lifespan:
             raise LifespanFailed(said) from error
 
     async def close(self) -> None:
-        """Leave it, within a few seconds; its error is reported as an event."""
-        await self._held.close()
+        """Leave it, within a few seconds, also if cancelled; its error is reported as an event."""
+        await run_to_the_end(self._held.close)
 
     def _failed(self, error: BaseException) -> None:
         self._observers.emit(ResourceFailed(name=f"lifespan {self._name}", error=error_line(error)), error)

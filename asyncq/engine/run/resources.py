@@ -14,12 +14,23 @@ from asyncq.domain.outcome import error_line
 from asyncq.domain.resource import Resource
 from asyncq.engine.base.held import Held
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.base.to_the_end import run_to_the_end
 from asyncq.engine.run.run import Run
 
 # Less than a cancelled handler may take to end: `stuck.STUCK_S`.
 CLOSE_OF_JOB_S = 4.0
 
 Handle = Callable[[Run, tuple[Any, ...], dict[str, Any]], Coroutine[Any, Any, Any]]
+
+
+class _Closing:
+    """The closing of the resources of a job, which ends with the scope."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+
+    def limit(self) -> None:
+        self.scope.deadline = anyio.current_time() + CLOSE_OF_JOB_S
 
 
 class Resources:
@@ -47,8 +58,14 @@ class Resources:
         return partial(self._with_those_of_worker, given, handle)
 
     async def close(self) -> None:
-        """Close the resources of the worker, in the reverse order; errors are reported as events."""
+        """Close the resources of the worker, in the reverse order; errors are reported as events.
+
+        If cancelled, it closes all of them before it ends.
+        """
         self._is_closed = True
+        await run_to_the_end(self._close_all)
+
+    async def _close_all(self) -> None:
         while self._held:
             _, held = self._held.popitem()
             await held.close()
@@ -74,10 +91,10 @@ class Resources:
         kwargs: dict[str, Any],
     ) -> Any:
         answer: Any = None
-        closing = anyio.CancelScope()
+        closing = _Closing()
         try:
             # The scope is entered first, because resources may enter scopes that must be left before it.
-            with closing:
+            with closing.scope:
                 async with AsyncExitStack() as stack:
                     opened: dict[Resource[Any], Any] = {}
                     try:
@@ -85,16 +102,18 @@ class Resources:
                             kwargs[name] = await self._of_job(used, stack, opened)
                         answer = await handle(run, args, kwargs)
                     except asyncio.CancelledError:
-                        closing.deadline = anyio.current_time() + CLOSE_OF_JOB_S
+                        closing.limit()
                         raise
                     finally:
                         # A scope of a middleware that was cancelled would cancel each `await` of the closing.
-                        closing.shield = True
+                        closing.scope.shield = True
+                        run.closing = closing
         finally:
-            if closing.cancel_called:
+            run.closing = None
+            if closing.scope.cancel_called:
                 error = TimeoutError(f"it was not closed within {CLOSE_OF_JOB_S:g} s")
                 self._failed(f"a resource of job {run.claim.id}", error)
-        if closing.cancelled_caught:
+        if closing.scope.cancelled_caught:
             raise asyncio.CancelledError
         return answer
 

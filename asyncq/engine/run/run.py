@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,13 @@ from asyncq.engine.run.transactions import Settling
 JobEventT = TypeVar("JobEventT", bound=JobEvent)
 
 
+class Closing(Protocol):
+    """The closing of the resources of a job."""
+
+    def limit(self) -> None:
+        """Limit the time that it may take from now."""
+
+
 class Run(msgspec.Struct, eq=False):
     """A running job.
 
@@ -30,6 +37,7 @@ class Run(msgspec.Struct, eq=False):
         is_cancelled_later: Whether it was cancelled while its thread ran; middleware around it is cancelled after that.
         thread_id: The id of that thread, once it has begun.
         error: The exception of its handler, if the run failed; released when observers were called.
+        closing: The closing of the resources of its job, while they are closed: a cancellation limits it.
         is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
         is_replaced: Whether it is stuck, and another job loop has replaced its own.
         ended_at: The end, on the performance counter, once it has ended.
@@ -47,6 +55,7 @@ class Run(msgspec.Struct, eq=False):
     in_thread: bool = False
     is_cancelled_later: bool = False
     thread_id: int = 0
+    closing: Closing | None = None
     is_waiting: bool = False
     is_replaced: bool = False
     error: BaseException | None = None
@@ -80,6 +89,8 @@ class Run(msgspec.Struct, eq=False):
         self.ask_to_end()
         if not self.interrupted and self.handler is not None:
             self.interrupted = True
+            if self.closing is not None:
+                self.closing.limit()
             if self.in_thread:
                 self.is_cancelled_later = True
             else:

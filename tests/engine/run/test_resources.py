@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from asyncq import Client, JobState, Worker, resource, task, use
@@ -337,6 +338,72 @@ async def test_an_error_at_the_end_of_a_resource_is_an_event_and_the_others_are_
         event.error for event in seen.of(ResourceFailed)
     ]
     assert ["open_hanging", "open_failing"] == [event.name.rpartition(".")[2] for event in seen.of(ResourceFailed)]
+
+
+async def test_a_native_cancellation_of_the_worker_does_not_break_off_the_closing(
+    client: Client, make_worker: MakeWorker
+) -> None:
+    """A pool that stays open would hold its connections as long as the process lives."""
+    go, closing = asyncio.Event(), asyncio.Event()
+
+    @resource
+    async def open_slow(pool: str = use(open_pool)) -> AsyncGenerator[str]:
+        yield pool
+        closing.set()
+        await go.wait()
+        steps.append("close slow")
+
+    @task
+    async def needs_it(value: str = use(open_slow)) -> None:
+        """Nothing."""
+
+    async def run() -> None:
+        await make_worker(needs_it).run_once()
+
+    await client.add_job(needs_it)
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(run())
+        await closing.wait()
+        for _ in range(2):
+            working.cancel()
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+        go.set()
+
+    assert (["open pool", "close slow", "close pool"], True) == (steps, working.cancelled())
+
+
+async def test_a_cancellation_that_arrives_while_those_of_a_job_are_closed_limits_the_closing(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancellation ends one wait; what the closing waits for after that must not keep the worker from stopping."""
+    monkeypatch.setattr(resources, "CLOSE_OF_JOB_S", 0.05)
+
+    @resource(scope="job")
+    async def open_outer() -> AsyncGenerator[str]:
+        try:
+            yield "outer"
+        finally:
+            await asyncio.Event().wait()
+
+    @resource(scope="job")
+    async def open_inner(outer: str = use(open_outer)) -> AsyncGenerator[str]:
+        yield outer
+        steps.append("closing")
+        await asyncio.Event().wait()
+
+    @task
+    async def needs_it(value: str = use(open_inner)) -> None:
+        """Nothing."""
+
+    added = await client.add_job(needs_it)
+    async with make_worker(needs_it).start():
+        await wait_until(lambda: steps == ["closing"], description="the closing")
+        await client.admin.cancel_jobs([added.id])
+        await seen.wait_for(JobCancelled)
+
+    (event,) = seen.of(ResourceFailed)
+    assert f"a resource of job {added.id}" == event.name
 
 
 async def test_a_test_may_replace_a_resource(client: Client, make_worker: MakeWorker) -> None:
