@@ -1,5 +1,6 @@
 """Removes expired rows, a part at a time; it skips locked rows. If cancelled, the next call removes the rest."""
 
+from asyncq.store.arrays import array_numbers
 from asyncq.store.database import ReconnectingConnection
 
 FIRST_KEY_LOCK = -(2**63)
@@ -27,4 +28,5 @@ async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -
 
 async def expire_jobs(line: ReconnectingConnection, most: int) -> list[int]:
     """End waiting jobs that have expired, at most `most`; returns their ids."""
-    return (await line.fetch("expire_jobs", most))[0]["ids"]
+    ((ids,),) = await line.fetch("expire_jobs", most)
+    return array_numbers(ids)

@@ -26,7 +26,7 @@ create table tallies (
   package text primary key, files int not null, lines int not null, words int not null, imports int not null,
   worker int not null, started_at timestamptz not null, ended_at timestamptz not null
 );
-create table attempts (number int primary key, at timestamptz not null);
+create table tries (number int primary key, at timestamptz not null);
 create table appointments (due timestamptz primary key, kept timestamptz not null);
 """
 
@@ -36,7 +36,7 @@ WATCH = """
 select
   (select count(*) from files) as files,
   (select count(*) from tallies) as tallies,
-  (select count(*) from attempts) as attempts,
+  (select count(*) from tries) as attempts,
   (select count(*) from appointments) as appointments,
   (
     select jobs.task_identifier || ': ' || jobs.last_error
@@ -67,7 +67,7 @@ SPEED = "select count(*) as jobs, extract(epoch from max(ended_at) - min(started
 
 SHARES = "select count(*) as jobs from files group by worker order by min(started_at)"
 
-ATTEMPTS = "select extract(epoch from at - min(at) over ())::float8 as after from attempts order by number"
+ATTEMPTS = "select extract(epoch from at - min(at) over ())::float8 as after from tries order by number"
 
 APPOINTMENT = "select extract(epoch from kept - due)::float8 as late from appointments"
 

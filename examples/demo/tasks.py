@@ -87,7 +87,7 @@ async def tally_package(package: str, ctx: JobContext) -> None:
 @task(priority=AT_ONCE, max_attempts=STUMBLES + 1, retry=ConstantRetry(RETRY_S))
 async def stumble(ctx: JobContext) -> None:
     """Fail twice on purpose, then succeed."""
-    note = "insert into attempts (number, at) values ($1, clock_timestamp()) on conflict (number) do nothing"
+    note = "insert into tries (number, at) values ($1, clock_timestamp()) on conflict (number) do nothing"
     await ctx.query(note, ctx.attempt)
     if ctx.attempt <= STUMBLES:
         raise ConnectionError(f"attempt {ctx.attempt} fails on purpose")

@@ -287,14 +287,16 @@ async def test_a_claim_has_all_fields_of_its_job(line: ReconnectingConnection, s
     """Fields are compared by name, since two exchanged numbers are easily overlooked."""
     await sql.execute("""
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
-          options := '{"meta": {"m": 1}}');
+          options := '{"meta": {"m": 1}, "timeout_s": 5}');
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
     (claim,) = await fetch_jobs(line, 7, 42, 1, [1], None, START)
     row = await sql.row("""
         select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
-          run_at, created_at, updated_at, key, flags, payload, meta, last_error, false as is_packed
+          run_at, created_at, updated_at, key, flags, payload, meta, last_error, extras, expires_at, deadline_at,
+          false as is_packed
         from asyncq._jobs""")
 
+    assert row["extras"] is not None
     assert len(row) == len(claim.__struct_fields__)
     assert dict(row) == {name: getattr(claim, name) for name in row.keys()}  # noqa: SIM118 - a record has values
 

@@ -1,2 +1,3 @@
--- expire_jobs(most int) -> ids bigint[]
-select asyncq._expire_jobs($1) as ids
+-- expire_jobs(most int) -> ids text
+-- As text: before its first array the driver would query the catalog.
+select asyncq._expire_jobs($1)::text as ids
