@@ -2,6 +2,7 @@
 
 import pytest
 
+from asyncq.store.arrays import array_numbers
 from tests.support.jobs import add, claimed, fetch
 from tests.support.marked import ended, keep
 from tests.support.session import Session, session
@@ -19,7 +20,7 @@ async def expired(sql: Session, seconds_ago: float, **options: str) -> int:
 async def expire(sql: Session, most: int = 100) -> list[int]:
     """End jobs that have expired. Returns their ids."""
     (row,) = await sql.run("expire_jobs", most)
-    return row["ids"]
+    return array_numbers(row["ids"])
 
 
 async def test_waiting_jobs_that_have_expired_end_as_cancelled(sql: Session) -> None:
