@@ -205,4 +205,5 @@ async def test_a_plain_function_adds_jobs_by_way_of_the_event_loop(
     added = await client.add_job(plain)
     await make_worker(plain, child).run_once()
 
-    assert [added.id, added.id + 1] == seen.ids(JobCompleted)
+    # Another slot may run the child before the end of the function is written.
+    assert [added.id, added.id + 1] == sorted(seen.ids(JobCompleted))
