@@ -15,7 +15,8 @@ from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.cron.stored import MEMBERS, definition, fields_of, job_document
 from asyncq.domain.errors import CronItemNotFound, CrontabProblem, InvalidCrontab
-from asyncq.domain.job import Added, JobKeyMode, is_storable
+from asyncq.domain.job import Added, JobKeyMode
+from asyncq.domain.stored_text import is_storable
 from asyncq.domain.task import Registry
 from asyncq.store import cron_items as store
 from asyncq.store.callers import changing, reading

@@ -17,6 +17,7 @@ from asyncq.domain.moment import datetime_of
 from asyncq.domain.payload import encode
 from asyncq.domain.progress import Progress
 from asyncq.domain.states import JobState
+from asyncq.domain.stored_text import is_storable
 from asyncq.domain.time_limit import Duration, Timeout, as_expiry, as_timeout
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
 
@@ -392,11 +393,6 @@ def check_is_text(field: str, value: Any, code: str = "22023") -> None:
     """Raise InvalidJob unless a value is a str; `code` is the one that SQL raises for it."""
     if not isinstance(value, str):
         _refuse(f"{field} must be a str, got {value!r}", code, field)
-
-
-def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can hold a text: it cannot hold U+0000 and lone surrogates."""
-    return text.isprintable() or not ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text))
 
 
 def check_storable(field: str, value: str, code: str = "22023") -> None:

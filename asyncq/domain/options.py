@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, seconds
-from asyncq.domain.job import is_storable
+from asyncq.domain.stored_text import is_storable
 
 Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None

@@ -32,6 +32,7 @@ import msgspec
 from asyncq.domain.errors import seconds
 from asyncq.domain.job import INT2, Claim
 from asyncq.domain.retry import RetryPolicy
+from asyncq.domain.stored_text import escaped
 
 MAX_INTERRUPTIONS = 10
 MAX_ERROR = 16 * 1024
@@ -253,7 +254,7 @@ def error_line(error: BaseException) -> str:
 
 def clean_error(text: str) -> str:
     """Escape U+0000 and lone surrogates, and cut a text in the middle to at most 16,384 characters, for PostgreSQL."""
-    text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+    text = escaped(text)
     if len(text) <= MAX_ERROR:
         return text
     half = MAX_ERROR // 2 - 32

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from asyncq.domain.stored_text import escaped
+
 MAX_NOTE = 500
 
 
@@ -43,8 +45,7 @@ def check_report(done: Any, total: Any, note: Any) -> Report:
     if note is not None:
         if not isinstance(note, str):
             raise TypeError(f"note must be a str or None, got {type(note).__name__}")
-        # PostgreSQL stores neither U+0000 nor lone surrogates.
-        note = note[:MAX_NOTE].encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")[:MAX_NOTE]
+        note = escaped(note[:MAX_NOTE])[:MAX_NOTE]
     return Report(done, total, note)
 
 

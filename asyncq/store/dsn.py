@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, unquote_plus
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.domain.job import is_storable
+from asyncq.domain.stored_text import is_storable
 from asyncq.store.services import read_service
 
 _SCHEME = re.compile(r"postgres(?:ql)?(?:\+[a-z0-9_]+)?(?=:)", re.IGNORECASE)

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import anyio
 import asyncpg
 import pytest
 
@@ -15,7 +16,7 @@ async def test_an_attempt_that_takes_too_long_has_failed(dsn: str, schema: str, 
 
     @task(timeout="20 ms")
     async def fetch_page(url: str) -> None:
-        await asyncio.sleep(3600)
+        await anyio.sleep_forever()
 
     added = await client.add_job(fetch_page, "https://example.org")
     ran = await run_due(dsn, [fetch_page], schema=schema)
@@ -31,7 +32,8 @@ async def test_a_job_can_have_a_limit_of_its_own(dsn: str, schema: str, client: 
 
     @task(timeout="1 h")
     async def fetch_page(url: str) -> None:
-        await asyncio.sleep(3600 if "slow" in url else 0)
+        if "slow" in url:
+            await anyio.sleep_forever()
 
     slow = await client.add_job(fetch_page, "https://slow.example.org", timeout=0.02)
     fast = await client.add_job(fetch_page, "https://example.org")
@@ -76,7 +78,7 @@ async def test_a_limit_can_be_given_in_sql(dsn: str, schema: str, client: Client
 
     @task
     async def fetch_page() -> None:
-        await asyncio.sleep(3600)
+        await anyio.sleep_forever()
 
     options = '{"timeout_s": 0.02}'
     job_id = await db.fetchval(f"select id from {schema}.add_job('fetch_page', options := $1::text::jsonb)", options)

@@ -91,8 +91,8 @@ create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
   as $$
 begin
   update asyncq._jobs as job
-    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null, expires_at = null, deadline_at = null,
-      run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
+    set payload = job.rerun, rerun = null, attempts = 0, attempts_made = null, interruptions = 0, last_error = null,
+      expires_at = null, deadline_at = null, run_at = asyncq.now(), updated_at = asyncq.now(), revision = job.revision + 1,
       locked_by = null, locked_at = null, lock_token = null
     where job.id = any(ids);
   if found then

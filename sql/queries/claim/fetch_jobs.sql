@@ -39,9 +39,9 @@ front_heads as materialized (
   where queue in (select queue from (select distinct queue from front) as waiting
     where not exists (select from asyncq._queues where name = waiting.queue offset 0))
   order by queue, priority, run_at, id),
--- It is full of jobs behind busy queues, and yields too few. So walk over the queues that have jobs, from one to the
--- next by a hash of their names. The walk begins anywhere, so that each queue has its turn. It goes only as far as the
--- subqueries below read it.
+-- If the window is full of jobs behind busy queues, it yields too few. Then walk over the queues that have jobs, from
+-- one to the next by a hash of their names. The walk begins anywhere, so that each queue has its turn. It goes only as
+-- far as the subqueries below read it.
 pivot(hash) as materialized (
   select ((random() - 0.5) * 1.8e19)::bigint
   where (select count(*) from front) >= $3 and (select count(*) from front_heads) < $3),
