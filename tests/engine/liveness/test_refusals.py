@@ -168,8 +168,10 @@ async def test_a_lock_that_was_taken_again_after_others_took_over_does_not_count
         await seen.wait_for(JobStarted)
         await beat(worker, db, schema)
         async with refused(db, schema, "53100"):
-            await db.execute(f"delete from {schema}._workers")
-            assert 1 == await terminate(db, schema, "heartbeat")
+            # In one transaction: no beat between the two finds that the row is gone.
+            async with db.transaction():
+                await db.execute(f"delete from {schema}._workers")
+                assert 1 == await terminate(db, schema, "heartbeat")
             doubt = await seen.wait_for(LeaseInDoubt)
         await seen.wait_for(WorkerLost)
         handler.leave.set()

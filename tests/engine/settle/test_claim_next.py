@@ -233,7 +233,7 @@ async def test_other_queues_have_their_turn(client: Client, make_worker: MakeWor
 
 @pytest.mark.usefixtures("endless", "patient", "steady")
 async def test_claims_whose_answer_was_lost_are_returned(dsn: str, schema: str, client: Client, seen: Seen) -> None:
-    """The first job has ended and the second is claimed, unknown to the worker. It is returned, and runs."""
+    """A job has ended and the next one is claimed, unknown to the worker. It is returned, and runs."""
     entered, leave = asyncio.Event(), asyncio.Event()
 
     @task(queue="line")
@@ -256,7 +256,9 @@ async def test_claims_whose_answer_was_lost_are_returned(dsn: str, schema: str, 
     assert {"after": 1} == link.cuts
     assert [first.id, second.id, third.id] == seen.ids(JobCompleted)
     assert (1, []) == (len(seen.of(SettleFailed)), seen.of(JobLost))
-    assert [(second.id,)] == [event.job_ids for event in seen.of(JobsReturned)]
+    # A notification that comes late lets a fetch take the second job. Then the claim of the third is lost.
+    (returned,) = seen.of(JobsReturned)
+    assert returned.job_ids in {(second.id,), (third.id,)}
 
 
 @pytest.mark.usefixtures("endless", "patient")
