@@ -1,0 +1,208 @@
+"""Each pair of features on one job: it works, or is refused with a sentence before a job is stored."""
+
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asyncq import Client, ConfigurationError, CronItem, InvalidJob, JobContext, JobNotFound, Task, task
+from asyncq.domain.events import JobCancelled, JobCompleted, JobRetried, JobStarted, JobTimedOut
+from asyncq.testing import MovableClock, make_worker
+from tests.support.effects import Effects
+from tests.support.features import FAIL, HANG, HOLD, Model, Order, Payload, act, process_model, process_order
+from tests.support.seen import Seen
+from tests.support.stage import MINUTE, START
+from tests.support.waiting import wait_until
+
+
+@dataclass
+class Feature:
+    """One feature: the options of the task and of the job, the script of the handler, and how many jobs are added."""
+
+    task: dict[str, Any] = field(default_factory=dict[str, Any])
+    job: dict[str, Any] = field(default_factory=dict[str, Any])
+    script: list[str] = field(default_factory=list[str])
+    jobs: int = 1
+
+
+FEATURES = {
+    "unique": Feature({"unique": {"keys": ["type", "args"], "args_keys": ["number"], "on_conflict": "ignore"}}),
+    "key": Feature(job={"job_key": "order"}),
+    "queue": Feature({"queue": "line"}, jobs=2),
+    "retry": Feature({"retry": [0.01]}, script=[FAIL]),
+    "timeout": Feature({"timeout": "1 s"}, script=[HANG]),
+    "transactional": Feature({"transactional": True}),
+    "priority": Feature({"priority": 7}),
+    "flags": Feature({"flags": ["heavy"]}),
+    "cron": Feature(),
+    "cancel": Feature(script=[HOLD]),
+    "pydantic": Feature(),
+}
+REFUSED = {frozenset({"unique", "key"}): "job_key goes without unique"}
+PAIRS = [*itertools.combinations(FEATURES, 2)]
+
+
+class Pair:
+    """Two features, the task that has both, and a table of the test for effects in transactions."""
+
+    def __init__(self, names: tuple[str, str], effects: Effects) -> None:
+        self.names, self.effects = frozenset(names), effects
+        self.features = [FEATURES[name] for name in names]
+        # A failure or a hang comes before the attempt that is cancelled.
+        self.script = sorted((step for each in self.features for step in each.script), key=[FAIL, HANG, HOLD].index)
+
+    def task(self) -> Task[...]:
+        """Make the task."""
+        options = {name: value for each in self.features for name, value in each.task.items()}
+        return task(**{"retry": [0.01], **options})(self._handler())
+
+    def _handler(self) -> Callable[..., Any]:
+        payload = Model if "pydantic" in self.names else Order
+        if "process" in self.names:
+            return process_model if payload is Model else process_order
+
+        async def order(given: Any, ctx: JobContext) -> int:
+            if "transactional" in self.names:
+                await ctx.query(self.effects.insert, ctx.job.id)
+            return await act([given])
+
+        order.__annotations__["given"] = payload
+        return order
+
+    def payloads(self, log: Path) -> list[Payload]:
+        """Make the payload of each job."""
+        kind = Model if "pydantic" in self.names else Order
+        count = max(each.jobs for each in self.features)
+        return [kind(number=number, log=str(log), script=self.script) for number in range(count)]
+
+
+async def add(client: Client, pair: Pair, made: Task[...], payloads: list[Payload]) -> list[int]:
+    """Add the jobs, each of a key or a unique task twice."""
+    ids: list[int] = []
+    for payload in payloads:
+        options = {name: value for each in pair.features for name, value in each.job.items()}
+        if "job_key" in options:
+            options["job_key"] += str(payload.number)
+        added = await client.add_job(made.job(payload), **options)
+        ids.append(added.id)
+        if pair.names & {"key", "unique"}:
+            again = await client.add_job(made.job(payload), **options)
+            assert (again.id, again.outcome) in {(added.id, "deduplicated"), (added.id, "updated")}
+    return ids
+
+
+@asynccontextmanager
+async def jobs_of(
+    pair: Pair, made: Task[...], payloads: list[Payload], client: Client, dsn: str, schema: str, seen: Seen
+) -> AsyncIterator[list[int]]:
+    """Add the jobs and run a worker; yields their ids."""
+    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 4}
+    if "cron" not in pair.names:
+        ids = await add(client, pair, made, payloads)
+        await check_rows(pair, client, ids)
+        if "flags" in pair.names:
+            await make_worker(dsn, [made], **options, forbidden_flags=["heavy"]).run_once()
+            assert [] == seen.of(JobStarted)
+        async with make_worker(dsn, [made], **options).start():
+            yield ids
+        return
+    keys = {"job_key": "order"} if "key" in pair.names else {}
+    items = [
+        CronItem(
+            task=made,
+            match="* * * * *",
+            payload=vars(each),
+            identifier=f"item{each.number}",
+            **keys,
+        )
+        for each in payloads
+    ]
+    async with MovableClock(dsn, schema) as clock:
+        await clock.set(START)
+        async with make_worker(dsn, [made], crontab=items, **options).start():
+            await clock.move(MINUTE)
+            await wait_until(lambda: len({*seen.ids(JobStarted)}) == len(payloads), description="a run of each job")
+            yield sorted({*seen.ids(JobStarted)})
+
+
+async def check_rows(pair: Pair, client: Client, ids: list[int]) -> None:
+    """Compare the rows of jobs that wait."""
+    for job in [await client.get_job(job_id) for job_id in ids]:
+        assert job.priority == (7 if "priority" in pair.names else 0)
+        assert job.queue == ("line" if "queue" in pair.names else None)
+
+
+def check_calls(pair: Pair, log: Path, jobs: int) -> None:
+    """Compare the calls of the handler."""
+    lines = log.read_text().splitlines()
+    begun = [line.split() for line in lines if line.startswith("begin")]
+    assert {kind for _, _, kind, _ in begun} == {"Model" if "pydantic" in pair.names else "Order"}
+    assert (str(os.getpid()) in {pid for _, pid, _, _ in begun}) == ("process" not in pair.names)
+    if "cancel" not in pair.names:
+        assert lines.count("end") == jobs
+        assert len(begun) == jobs + len(pair.script)
+    if "queue" in pair.names and not pair.script:
+        assert [line.split()[0] for line in lines] == ["begin", "end"] * jobs
+
+
+async def check_events(pair: Pair, seen: Seen, client: Client, ids: list[int]) -> None:
+    """Wait for the ends of the jobs, and compare the events before them."""
+    if "cancel" in pair.names:
+        await seen.wait_for(JobStarted, len(pair.script))
+        await wait_until(lambda: len(seen.of(JobRetried)) == len(pair.script) - 1, description="the retries")
+        await client.admin.cancel_jobs(ids)
+        await seen.wait_for(JobCancelled, 1)
+    else:
+        await seen.wait_for(JobCompleted, len(ids))
+    assert len(seen.of(JobRetried)) == len([step for step in pair.script if step != HOLD])
+    assert len(seen.of(JobTimedOut)) == pair.script.count(HANG)
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+async def test_two_features_of_a_job_work_together_or_are_refused(
+    names: tuple[str, str],
+    dsn: str,
+    schema: str,
+    client: Client,
+    seen: Seen,
+    effects: Effects,
+    tmp_path: Path,
+) -> None:
+    """The effects of both are seen. A pair that is refused stores nothing."""
+    pair, log = Pair(names, effects), tmp_path / "calls"
+    if refusal := REFUSED.get(pair.names):
+        with pytest.raises((ConfigurationError, InvalidJob), match=refusal):
+            await add(client, pair, pair.task(), pair.payloads(log))
+        return
+    made, payloads = pair.task(), pair.payloads(log)
+    async with jobs_of(pair, made, payloads, client, dsn, schema, seen) as ids:
+        await check_events(pair, seen, client, ids)
+    check_calls(pair, log, len(ids))
+    if "transactional" in pair.names:
+        assert await effects.kept() == ([] if "cancel" in pair.names else sorted(ids))
+    for job_id in ids:
+        with pytest.raises(JobNotFound):
+            await client.get_job(job_id)
+
+
+def test_the_guide_shows_which_pairs_work() -> None:
+    """Its table is that of these tests."""
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "together.md").read_text()
+    written = "\n".join(table())
+
+    assert written in page, f"docs/guide/together.md should have this table:\n{written}"
+
+
+def table() -> Iterator[str]:
+    """Write the table of the guide."""
+    names = [*FEATURES]
+    yield f"| | {' | '.join(names[1:])} |"
+    yield f"| --- {'| :-: ' * len(names[1:])}|"
+    for place, row in enumerate(names[:-1]):
+        cells = ["no" if frozenset({row, name}) in REFUSED else "yes" for name in names[place + 1 :]]
+        yield f"| {row} | {' | '.join([*[''] * place, *cells])} |"
