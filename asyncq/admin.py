@@ -58,7 +58,8 @@ class Admin:
 
         Args:
             ids: The ids of the jobs; discarded jobs are not changed.
-            connection: An asyncpg connection of the caller, with an open transaction; the client's pool by default.
+            connection: A connection of the caller, in a transaction, as in `Client.add_job`; the client's pool by
+                default.
             autocommit: Whether `connection` may be outside of a transaction, where the change is committed at once;
                 False by default.
 
@@ -81,7 +82,7 @@ class Admin:
 
         Args:
             ids: The ids of the jobs.
-            connection: An asyncpg connection of the caller, for its transaction; the client's pool by default.
+            connection: As in `cancel_jobs`.
             autocommit: As in `cancel_jobs`.
 
         Returns:

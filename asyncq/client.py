@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Self, Unpack, overload
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -22,8 +23,9 @@ from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
 from asyncq.store import admin as store
+from asyncq.store.adapters.kinds import Adapter
 from asyncq.store.add import HandoffHints, add_jobs
-from asyncq.store.callers import AddOptions, check_transaction
+from asyncq.store.callers import AddOptions, check_transaction, reading
 from asyncq.store.client_pool import ClientPool, Loan, tidy
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
@@ -31,7 +33,7 @@ from asyncq.store.limits import unlimited
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries
-from asyncq.store.roles import WayIn, way_in
+from asyncq.store.roles import WayIn, way_in, way_in_of
 from asyncq.store.statements import DEFAULT_SCHEMA
 
 AddSpecs = Callable[[Sequence[JobSpec], Connection | None], Awaitable[list[Added]]]
@@ -109,6 +111,7 @@ class Client:
         self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
+        self._ways_in: WeakKeyDictionary[object, WayIn] = WeakKeyDictionary()
         self._add_specs: AddSpecs = self._add
         for function in reversed(check_middleware(middleware)):
             self._add_specs = partial(self._add_within, function, self._add_specs)
@@ -236,9 +239,11 @@ class Client:
         Args:
             task: A task, the name of one, or a spec made with `task.job(...)`.
             payload: The argument of the handler's first parameter; with a name, the payload object (`{}` by default).
-            connection: An asyncpg connection of the caller, in a transaction: the job is added in it, and workers are
-                notified when it commits. None (the default) uses the client's pool and commits at once. The role of
-                the connection needs the same rights as the client's.
+            connection: A connection of the caller, in a transaction: the job is added in it, and workers are notified
+                when it commits. It is one of asyncpg; an `AsyncSession`, `AsyncConnection` or `async_scoped_session` of
+                SQLAlchemy; or an `AsyncConnection` or `AsyncCursor` of psycopg. SQLAlchemy and psycopg begin a
+                transaction by themselves. None (the default) uses the client's pool and commits at once. The role of
+                an asyncpg connection needs the same rights as the client's.
             autocommit: Whether `connection` may be outside of a transaction, where the job is committed at once; False
                 by default, which refuses such a connection.
             **options: See `JobOptions`; None means the task's default.
@@ -284,11 +289,13 @@ class Client:
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
         return await self._add_specs(checked, check_transaction(connection, autocommit))
 
-    async def get_job(self, job_id: int) -> Job:
+    async def get_job(self, job_id: int, *, connection: CallersConnection | None = None) -> Job:
         """Read a job.
 
         Args:
             job_id: The id of the job.
+            connection: A connection of the caller, as in `add_job`, whose transaction may have added the job; the
+                client's pool by default.
 
         Returns:
             The job as it is now.
@@ -301,8 +308,8 @@ class Client:
         If cancelled, nothing was changed: it only reads.
         """
         check_job_id(job_id)
-        async with self._patiently() as connection:
-            job = await store.get_job(self._database, connection, job_id)
+        async with reading(connection, self._patiently) as mine:
+            job = await store.get_job(self._database, mine, job_id)
         if job is None:
             raise JobNotFound(job_id)
         return job
@@ -356,10 +363,14 @@ class Client:
     async def _add_on(
         self, connection: Connection, specs: Sequence[JobSpec], hints: HandoffHints | None
     ) -> list[Added]:
-        # A client that was never opened checks the schema on the first connection that it gets.
-        if self._way_in is None:
-            self._way_in = await way_in(connection, self._database.schema)
-        return await add_jobs(self._database, connection, specs, self._way_in, self._window, hints=hints)
+        if isinstance(connection, Adapter):
+            way = await way_in_of(connection, self._database.schema, self._ways_in)
+        else:
+            # A client that was never opened checks the schema on the first connection that it gets.
+            if self._way_in is None:
+                self._way_in = await way_in(connection, self._database.schema)
+            way = self._way_in
+        return await add_jobs(self._database, connection, specs, way, self._window, hints=hints)
 
     def _connection(self) -> Loan:
         if self._pool is None or self._used is None:

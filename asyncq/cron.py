@@ -81,7 +81,7 @@ class CronAdmin:
 
         Args:
             identifier: The identifier of the item.
-            connection: An asyncpg connection of the caller, for its transaction; the client's pool by default.
+            connection: A connection of the caller, as in `Client.add_job`; the client's pool by default.
 
         Returns:
             The item as it is now.

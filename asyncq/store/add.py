@@ -97,7 +97,7 @@ async def add_jobs(
             documents = msgspec.json.encode([document(spec, window) for spec in specs]).decode()
             check_size("specs", [documents])
             rows = await connection.fetch(database.query("enqueue"), documents)
-            return [_added(*list(row)[1:]) for row in rows]
+            return [_added(row["outcome"], row["id"], row["existing_id"], row["existing_state"]) for row in rows]
         columns = _columns(specs, window)
         check_size("specs", columns)
         (answer,) = await connection.fetch(database.query("add_jobs"), *columns)
@@ -131,8 +131,8 @@ async def _add_plain(
 async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
     """Add a job without a key; its id, or None if its task is not stored yet."""
     values = (spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at), extra(spec))
-    ((job_id,),) = await connection.fetch(database.query("add_keyless_job"), *values)
-    return job_id
+    (row,) = await connection.fetch(database.query("add_keyless_job"), *values)
+    return row["id"]
 
 
 def _added(outcome: Outcome, job_id: int, existing_id: int | None, existing_state: str | None) -> Added:

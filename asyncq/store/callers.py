@@ -1,14 +1,20 @@
-"""Checks connections that callers give: their type, and whether they are in a transaction."""
+"""Checks connections that callers give: their kind, and whether they are in a transaction.
+
+An asyncpg connection is used as it is. One of SQLAlchemy or psycopg gets an adapter with the method `fetch`. The store
+calls no other method of a caller's connection.
+"""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 import asyncpg
 
-from asyncq.domain.errors import ConfigurationError, TransactionUnusable
+from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import JobOptions
 from asyncq.domain.options import switch
+from asyncq.store.adapters.kinds import adapter_of
+from asyncq.store.adapters.transaction import ASYNCPG, check_autocommit
 from asyncq.store.database import CallersConnection, Connection, is_closed
 
 Acquire = Callable[[], AbstractAsyncContextManager[Connection]]
@@ -26,50 +32,49 @@ class AddOptions(JobOptions, total=False):
     autocommit: bool
 
 
+def is_asyncpg(connection: object) -> bool:
+    """Return whether a value is a connection of asyncpg, or one of its pool."""
+    return isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy)
+
+
 def check_connection(connection: object) -> Connection:
     """Raise TypeError for a value that is no asyncpg connection, before it fails with an obscure error."""
-    if not isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+    if not is_asyncpg(connection):
         kind = type(connection)
-        raise TypeError(
-            f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}; from a pool, "
-            "acquire one first; with SQLAlchemy, (await connection.get_raw_connection()).driver_connection after its "
-            "first statement"
-        )
+        raise TypeError(f"connection must be an asyncpg connection, got {kind.__module__}.{kind.__qualname__}")
     return cast(Connection, connection)
 
 
-def check_transaction(connection: object, autocommit: bool) -> Connection | None:
+def check_transaction(connection: Any, autocommit: bool) -> Connection | None:
     """Refuse a connection without a transaction, unless the caller asks for autocommit.
 
-    TypeError if the value is no asyncpg connection. TransactionUnusable if it is in no transaction, and `autocommit` is
-    False. ConfigurationError if `autocommit` is True without a connection or in a transaction, or no bool.
+    TypeError if the value is no connection. TransactionUnusable if it is in no transaction, and `autocommit` is False.
+    ConfigurationError if `autocommit` is True without a connection or in a transaction, or no bool. An adapter checks
+    this before its first statement.
     """
     if connection is None:
         if switch("autocommit", autocommit):
             raise ConfigurationError("autocommit=True needs connection=: without one each change is committed at once")
         return None
-    given = check_connection(connection)
-    if switch("autocommit", autocommit):
-        if not is_closed(given) and given.is_in_transaction():
-            raise ConfigurationError(
-                "autocommit=True on a connection in a transaction: its commit decides; leave autocommit out"
-            )
-    elif not is_closed(given) and not given.is_in_transaction():
-        # SQLAlchemy begins the transaction of a session or connection only with its first statement.
-        raise TransactionUnusable(
-            "the connection is in no transaction: the change would be committed at once, whatever is rolled back. Open "
-            "a transaction first (async with connection.transaction(): ...); SQLAlchemy opens one with the first "
-            "statement of a session (await session.execute(text('select 1'))). If the change is to be committed at "
-            "once, say autocommit=True"
-        )
+    if not is_asyncpg(connection):
+        return cast(Connection, adapter_of(connection, switch("autocommit", autocommit)))
+    given = cast(Connection, connection)
+    switch("autocommit", autocommit)
+    if not is_closed(given):
+        check_autocommit(autocommit, is_in_transaction=given.is_in_transaction(), how=ASYNCPG)
     return given
+
+
+def readable(connection: object) -> Connection:
+    """Return a caller's connection for a read, which needs no transaction; TypeError for another value."""
+    return cast(Connection, connection if is_asyncpg(connection) else adapter_of(connection, None))
 
 
 @asynccontextmanager
 async def reading(connection: CallersConnection | None, acquire: Acquire) -> AsyncGenerator[Connection]:
     """Yield the caller's connection if there is one, else one of asyncq's own until the block ends."""
     if connection is not None:
-        yield check_connection(connection)
+        yield readable(connection)
         return
     async with acquire() as own:
         yield own
@@ -80,5 +85,9 @@ async def changing(
     connection: CallersConnection | None, acquire: Acquire, autocommit: bool
 ) -> AsyncGenerator[Connection]:
     """Yield a connection as `reading` does, for a block that changes something; checks it as `check_transaction`."""
-    async with reading(check_transaction(connection, autocommit), acquire) as mine:
+    mine = check_transaction(connection, autocommit)
+    if mine is not None:
         yield mine
+        return
+    async with acquire() as own:
+        yield own

@@ -12,6 +12,7 @@ import asyncpg
 from asyncpg.types import ServerVersion
 
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
+from asyncq.store.adapters.kinds import PsycopgConnection, PsycopgCursor, SqlalchemyConnection
 from asyncq.store.dsn import read_dsn, warn_of_ignored
 from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
 from asyncq.store.hosts import Hosts
@@ -27,9 +28,11 @@ Connection = asyncpg.Connection
 Pool = asyncpg.Pool
 Record = asyncpg.Record
 if TYPE_CHECKING:
-    CallersConnection = asyncpg.Connection[Any] | asyncpg.pool.PoolConnectionProxy[Any]
+    AsyncpgConnection = asyncpg.Connection[Any] | asyncpg.pool.PoolConnectionProxy[Any]
 else:
-    CallersConnection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+    AsyncpgConnection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+# The connections that an argument `connection` takes.
+CallersConnection = AsyncpgConnection | SqlalchemyConnection | PsycopgConnection | PsycopgCursor
 
 CONNECT_TIMEOUT_S = 10.0
 OLDEST_SERVER = 14

@@ -1,4 +1,4 @@
-"""Turns asyncpg's errors into asyncq's errors: no error of the driver leaves the store."""
+"""Turns the errors of drivers into asyncq's errors: no error of a driver leaves the store."""
 
 import asyncio
 import errno
@@ -25,6 +25,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.outcome import error_text
 from asyncq.domain.sentence import command
+from asyncq.store.adapters.faults import Answer, cause_of
 from asyncq.store.pooled import HINT
 
 READ_ONLY = "25006"  # also of a standby that is not promoted yet
@@ -248,6 +249,15 @@ def tell_of_call(error: BaseException, schema: str) -> None:
                 f"the connection to PostgreSQL is closed; {ENDED_IDLE}", outcome="not_sent"
             ) from error
         raise StoreError(f"the statement cannot be sent: {_words(error)}") from error
+    match cause_of(error):
+        case None:
+            return
+        case AsyncqError() as told:
+            raise told from error
+        case Answer() as answer:
+            raise _translated(answer, schema) from error
+        case cause:
+            tell_of_call(cause, schema)
 
 
 def _tell_of_closed(error: BaseException, _: object) -> None:
@@ -283,7 +293,7 @@ def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None)
         raise StoreUnavailable(said, outcome="not_sent", sqlstate=error.sqlstate) from error
 
 
-def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
+def _translated(error: asyncpg.PostgresError | Answer, schema: str) -> AsyncqError:
     code = _code(error)
     said = _said(error)
     if code == "GWBCN":
@@ -316,7 +326,7 @@ def _translated(error: asyncpg.PostgresError, schema: str) -> AsyncqError:
     return _refused(error, "PostgreSQL refused a statement", "unknown")
 
 
-def _refused(error: asyncpg.PostgresError, what: str, outcome: Sent) -> StoreError:
+def _refused(error: asyncpg.PostgresError | Answer, what: str, outcome: Sent) -> StoreError:
     code = _code(error)
     said = f"{what}: {_said(error)} [{code}]"
     if code.startswith(_DENIED):
@@ -326,11 +336,11 @@ def _refused(error: asyncpg.PostgresError, what: str, outcome: Sent) -> StoreErr
     return StoreError(said, sqlstate=code)
 
 
-def _code(error: asyncpg.PostgresError) -> str:
+def _code(error: asyncpg.PostgresError | Answer) -> str:
     return error.sqlstate or ""
 
 
-def _said(error: asyncpg.PostgresError) -> str:
+def _said(error: asyncpg.PostgresError | Answer) -> str:
     """Return the server's message in one line, without the detail "1 of 1"."""
     message, detail = error.message or str(error), error.detail or ""
     return message if not detail or detail.endswith(" 1 of 1.") else f"{message} ({detail})"

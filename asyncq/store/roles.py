@@ -1,12 +1,13 @@
 """Grants roles their privileges, and reads which function a role may use to add jobs."""
 
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, MutableMapping
+from typing import Literal, cast
 
 import asyncpg
 
 from asyncq.domain.errors import ConfigurationError
+from asyncq.store.adapters.kinds import Adapter
 from asyncq.store.database import Database
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, query, render, sql_file
@@ -18,8 +19,17 @@ Grantee = tuple[str, str]  # ("worker" or "enqueuer", name of the role)
 async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
     """Return `by_enqueue` for a role that may add jobs only by `enqueue`, `directly` for all others."""
     with calling(schema):
-        may = await connection.fetchrow(query("may_add", schema))
-    return "by_enqueue" if may is not None and may["by_enqueue"] and not may["directly"] else "directly"
+        (may,) = await connection.fetch(query("may_add", schema))
+    return "by_enqueue" if may["by_enqueue"] and not may["directly"] else "directly"
+
+
+async def way_in_of(adapter: Adapter, schema: str, known: MutableMapping[object, WayIn]) -> WayIn:
+    """Return the `way_in` of a caller's connection of another library; it is read once for each engine."""
+    with calling(schema):
+        origin = await adapter.origin()
+    if (found := known.get(origin)) is None:
+        known[origin] = found = await way_in(cast(asyncpg.Connection, adapter), schema)
+    return found
 
 
 def script(schema: str, *, worker: str, enqueuer: str) -> str:

@@ -10,7 +10,6 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from asyncq.client import Client
@@ -23,7 +22,8 @@ from asyncq.domain.payload import encode
 from asyncq.domain.signature import is_context
 from asyncq.domain.task import Task
 from asyncq.store.admin import get_job
-from asyncq.store.database import Database
+from asyncq.store.callers import readable
+from asyncq.store.database import CallersConnection, Connection, Database
 from asyncq.store.failures import calling
 from asyncq.store.statements import render
 
@@ -33,7 +33,7 @@ MOST_SHOWN = 10
 # In addition to plain JSON: values that are equal to nothing but themselves as JSON.
 _TELLING = (date, time, timedelta, UUID, Enum)
 
-Place = Client | asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+Place = Client | CallersConnection
 
 
 async def assert_added(
@@ -42,7 +42,8 @@ async def assert_added(
     """Assert that a waiting job matches; fields that are not named may have any value.
 
     Args:
-        where: A client. Or an asyncpg connection, together with `schema`: jobs of its open transaction are included.
+        where: A client. Or a connection, as `Client.add_job` takes it, together with `schema`: jobs of its open
+            transaction are included.
         task: A task, or the name of one. The payloads of a task are decoded: fields have their Python names and types,
             and defaults are filled in. With a name, payloads are plain JSON.
         payload: The expected payload; of a dict, only its own fields are compared. Any payload by default.
@@ -266,18 +267,17 @@ def _plain(value: Any) -> Any:
 
 
 @asynccontextmanager
-async def _connection(where: Place, schema: str | None) -> AsyncGenerator[tuple[Database, asyncpg.Connection]]:
+async def _connection(where: Place, schema: str | None) -> AsyncGenerator[tuple[Database, Connection]]:
     if isinstance(where, Client):
         database = where._database  # pyright: ignore[reportPrivateUsage]
-        async with where._connection() as connection:  # pyright: ignore[reportPrivateUsage]
-            yield database, connection
-    elif isinstance(where, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):  # pyright: ignore[reportUnnecessaryIsInstance]
-        if schema is None:
-            raise ConfigurationError("with a connection, name the schema too: schema=...")
-        # It only provides the schema's name: nothing connects with it.
-        yield Database("postgresql:", schema), typing.cast("asyncpg.Connection", where)
-    else:
-        raise TypeError(f"look in a Client or an asyncpg connection, got {where!r}")
+        async with where._connection() as own:  # pyright: ignore[reportPrivateUsage]
+            yield database, own
+        return
+    connection = readable(where)
+    if schema is None:
+        raise ConfigurationError("with a connection, name the schema too: schema=...")
+    # It only provides the schema's name: nothing connects with it.
+    yield Database("postgresql:", schema), connection
 
 
 async def _jobs(where: Place, schema: str | None, task: str) -> tuple[list[Job], list[str]]:

@@ -2,6 +2,7 @@
 
 import asyncpg
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from asyncq import Client, TransactionUnusable, task
 from asyncq.testing import assert_added, assert_not_added, run_due
@@ -36,6 +37,22 @@ async def test_a_job_of_a_rolled_back_transaction_never_was(
     ran = await run_due(dsn, [send_bill], schema=schema)
 
     assert ran.started == []
+
+
+async def test_a_session_of_sqlalchemy_is_a_connection_too(dsn: str, schema: str, client: Client) -> None:
+    """So are its connections, SQLModel's session, and connections of psycopg. The session begins its transaction."""
+    engine = create_async_engine(dsn.replace("postgresql://", "postgresql+asyncpg://"))
+    async with AsyncSession(engine) as session:
+        await client.add_job(send_bill, 7, connection=session)
+        await session.rollback()
+        added = await client.add_job(send_bill, 8, connection=session)
+        await assert_added(session, send_bill, schema=schema, order=8)
+        await session.commit()
+    await engine.dispose()
+
+    ran = await run_due(dsn, [send_bill], schema=schema)
+
+    assert ran.completed == [added.id]
 
 
 async def test_no_worker_sees_a_job_before_the_commit(

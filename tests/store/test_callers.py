@@ -1,12 +1,26 @@
 """`store.callers`: a change on a caller's connection belongs to a transaction, unless `autocommit` is given."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
 import pytest
 
-from asyncq import Client, ConfigurationError, CronItem, JobContext, StoreUnavailable, TransactionUnusable, Worker, task
+from asyncq import (
+    Client,
+    ConfigurationError,
+    CronItem,
+    CronItemNotFound,
+    JobContext,
+    StoreUnavailable,
+    TransactionUnusable,
+    Worker,
+    task,
+)
+from tests.support.callers import KINDS
+
+LATER = datetime(2040, 1, 31, 4, tzinfo=UTC)
 
 Change = Callable[[Client, dict[str, Any]], Awaitable[Any]]
 
@@ -75,6 +89,31 @@ async def test_a_change_in_a_transaction_or_with_autocommit_is_made(
     await CHANGES[name](stocked, {"connection": db, "autocommit": True})
 
 
+@pytest.mark.parametrize("kind", ["sqlalchemy session, asyncpg", "sqlalchemy connection, psycopg", "psycopg cursor"])
+async def test_all_changes_are_part_of_the_transaction_of_another_library(stocked: Client, dsn: str, kind: str) -> None:
+    """They share the statements, so each of these has parameters that all drivers send."""
+    job = await stocked.add_job("t", job_key="k")
+    before = await counted(stocked)
+    async with KINDS[kind](dsn, None) as caller:
+        for name, change in CHANGES.items():
+            await change(stocked, {"connection": caller.connection})
+            with pytest.raises(ConfigurationError, match="in a transaction: its commit decides"):
+                await CHANGES[name](stocked, {"connection": caller.connection, "autocommit": True})
+        with pytest.raises(CronItemNotFound):
+            await stocked.cron.get_item("item", connection=caller.connection)
+        during = await counted(stocked)
+        await caller.rollback()
+        moved = await stocked.admin.reschedule_jobs([job.id], run_at=LATER, priority=-3, connection=caller.connection)
+        (failed,) = await stocked.admin.discard_jobs([job.id], "it's %s", connection=caller.connection)
+        removed = await stocked.admin.remove_job("k", connection=caller.connection)
+        await caller.commit()
+
+    assert before == during
+    assert [(LATER, -3)] == [(each.run_at, each.priority) for each in moved]
+    assert ("it's %s", job.id) == (failed.last_error, removed and removed.id)
+    assert 0 == (await counted(stocked))[0]
+
+
 @pytest.mark.parametrize("name", CHANGES)
 async def test_autocommit_without_a_connection_is_refused(stocked: Client, name: str) -> None:
     """The client's own connections commit each call anyway, so the caller forgot the connection."""
@@ -90,9 +129,9 @@ async def test_reads_need_no_transaction(stocked: Client, db: asyncpg.Connection
 
 
 async def test_a_transaction_that_begins_with_the_first_statement_is_one_from_then_on(client: Client, dsn: str) -> None:
-    """A session of SQLAlchemy has a connection before it has a transaction. A pool's proxy works too."""
+    """The driver of a pooled connection knows it from the server. A pool's proxy works too."""
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool, pool.acquire() as borrowed:
-        with pytest.raises(TransactionUnusable, match="SQLAlchemy opens one with the first statement"):
+        with pytest.raises(TransactionUnusable, match="in no transaction"):
             await client.add_job(nothing, connection=borrowed)
         await borrowed.execute("begin; select 1")
         await client.add_job(nothing, connection=borrowed)

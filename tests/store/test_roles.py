@@ -134,7 +134,7 @@ async def test_no_field_of_a_spec_is_lost_on_the_way(
     async def fetch(query: str, *parameters: Any) -> list[Any]:
         sent.append(parameters)
         if "_add_keyless_job(" in query:
-            return [(1,)]
+            return [{"id": 1}]
         if "insert into" in query:
             return [{"id": 1}]
         return [] if ".enqueue(" in query else [{"ids": [1], "ords": None}]

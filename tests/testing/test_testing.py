@@ -738,7 +738,7 @@ async def test_a_connection_needs_the_schema(db: asyncpg.Connection) -> None:
 
 async def test_assertions_take_clients_and_connections_only(dsn: str) -> None:
     """A DSN is neither."""
-    with pytest.raises(TypeError, match="Client or an asyncpg connection"):
+    with pytest.raises(TypeError, match="must be an asyncpg connection"):
         await assert_added(dsn, rollup)
 
 

@@ -26,7 +26,7 @@ from asyncq.engine.run.transactions import HandlerResources, JobTransaction, Own
 from asyncq.store.add import add_jobs
 from asyncq.store.admin import errors
 from asyncq.store.callers import AddOptions, check_connection, check_transaction
-from asyncq.store.database import CallersConnection, Connection, Record
+from asyncq.store.database import AsyncpgConnection, CallersConnection, Connection, Record
 from asyncq.store.failures import lending
 
 P = ParamSpec("P")
@@ -204,7 +204,7 @@ class JobContext(Context):
             return await errors(self._resources.database, connection, self._claim.id)
 
     @in_the_loop
-    async def complete(self, *, connection: CallersConnection) -> None:
+    async def complete(self, *, connection: AsyncpgConnection) -> None:
         """Complete this job in your own transaction: the job is settled by its commit.
 
         Args:
