@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import anyio
 
+from asyncq.domain.address import check_addresses
 from asyncq.domain.around import Middleware, check_lifespan, check_middleware, name_of
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
@@ -71,12 +72,14 @@ class Worker:
         lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
             the last settlement; none by default.
         middleware: Coroutine functions around the runs of all tasks, the first one outermost; none by default.
+        processes: How many processes at once for tasks with `run_in="process"`, started on demand; by default as many
+            as the machine has CPUs.
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
 
     Raises:
         ConfigurationError: An option is not valid.
         TaskError: Two tasks share a name, or there is neither a task nor a recurring job. Or the resources of a task do
-            not fit together.
+            not fit together, or another process cannot import a handler that runs there.
         InvalidCrontab: Recurring jobs are not valid, or two have the same identifier; with all problems.
     """
 
@@ -104,6 +107,7 @@ class Worker:
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
         overrides: Mapping[Resource[Any], Any] | None = None,
+        processes: int | None = None,
     ) -> None:
         self._database = Database(dsn, schema)
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -121,6 +125,7 @@ class Worker:
             discarded_retention=discarded_retention,
             error_retention=error_retention,
             blocked_after=blocked_after,
+            processes=processes,
         )
         others = listed(observers)
         self._observers = Observers([LogObserver(), *others])
@@ -130,6 +135,7 @@ class Worker:
         self._middleware = check_middleware(middleware)
         self._overrides = check_overrides(overrides)
         self._check_resources()
+        check_addresses(self._registry)
         if not self._registry and not self._items:
             raise TaskError("tasks is empty: this worker would run no job; write Worker(dsn, [task, ...])")
         self._stop: StopRequest | None = None

@@ -2,4 +2,5 @@
 
 `suite` compares asyncq with its peers, `profile` breaks down the time of a job, `run` measures keys, policies and
 recurring jobs, `takeover` and `bad_days` the recovery after failures.
+`cpu` measures how handlers that compute delay others.
 """

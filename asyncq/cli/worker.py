@@ -66,6 +66,8 @@ def add_parser(commands: Commands) -> None:
     add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
     add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
+    of_tasks = "processes at once for tasks with run_in='process' (default: one for each CPU)"
+    add("--task-processes", metavar="N", type=positive, help=of_tasks)
     add_time = partial(add, metavar="TIME")
     add_time("--poll", type=duration, help="how long an idle worker sleeps between two fetches (default: 2s)")
     add_time("--lease", type=duration, help="how long without a heartbeat until other workers take over (default: 30s)")
@@ -134,6 +136,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             crontab=() if options.once else _items(options.crontab, what),
             migrate=options.migrate,
             lifespan=lifespan,
+            processes=options.task_processes,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
 

@@ -20,7 +20,9 @@
     │       ├── SchemaMissing   run `asyncq migrate`
     │       └── SchemaTooNew    upgrade asyncq
     ├── PoolExhausted           every connection for handlers is taken
-    └── LifespanFailed          the program's own start or background work failed, and so the worker
+    ├── LifespanFailed          the program's own start or background work failed, and so the worker
+    ├── RaisedInProcess         a handler in another process raised; only middleware and observers see it
+    └── ProcessDied             the process of a handler died; as above
 
 Handlers raise RetryAfter, Snooze and Discard to decide about their job; these are not errors of asyncq.
 """
@@ -251,6 +253,24 @@ class PoolExhausted(AsyncqError):
 
 class LifespanFailed(AsyncqError):
     """The lifespan of a worker failed at its start, or ended while the worker ran; its error is the cause."""
+
+
+class RaisedInProcess(AsyncqError):
+    """A handler in another process raised; the exception itself stays there.
+
+    Attributes:
+        type_name: The name of its type.
+        error: Type, message and traceback, as in `last_error`.
+    """
+
+    def __init__(self, message: str, *, type_name: str, error: str) -> None:
+        super().__init__(message)
+        self.type_name = type_name
+        self.error = error
+
+
+class ProcessDied(AsyncqError):
+    """The process in which a handler ran has died: it exited, or a signal ended it."""
 
 
 class HandlerSignal(_Copied):

@@ -32,10 +32,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     discarded_retention_s: float | None = DISCARDED_RETENTION.total_seconds()
     error_retention_s: float | None = ERROR_RETENTION.total_seconds()
     blocked_after_s: float | None = BLOCKED_AFTER_S
+    processes: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("concurrency", self.concurrency, 1, 10_000)
         whole_number("pool_size", self.pool_size, 1, 1_000)
+        if self.processes is not None:
+            whole_number("processes", self.processes, 1, 1_000)
         for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
             value: float = getattr(self, f"{name}_s")
             if not least <= value <= most:

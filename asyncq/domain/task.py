@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 
 import msgspec
 
+from asyncq.domain.address import address_of
 from asyncq.domain.around import Middleware, check_middleware
 from asyncq.domain.cron.text import Recurrence, items_of_task, several
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
@@ -69,6 +70,7 @@ class Task(Generic[P]):
         isolation: The level of the transaction that also settles the job; None if there is no such transaction.
         middleware: The functions around the runs of its jobs.
         timeout: The time limits of one attempt of its jobs; None without any.
+        address: Where another process finds the handler, which runs there; None if it runs in this process.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -93,6 +95,7 @@ class Task(Generic[P]):
         timeout: Timeout | Duration | None = None,
         expires: Duration | None = None,
         deadline: Duration | None = None,
+        run_in: Literal["process"] | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -100,6 +103,7 @@ class Task(Generic[P]):
         self.is_named = name is not None
         self.handler = handler
         self.signature = Signature(handler, self.name)
+        self.address = address_of(handler, self.signature, run_in, self.name)
         for option, limit in {"expires": expires, "deadline": deadline}.items():
             if isinstance(limit, datetime):
                 raise TaskError(f"task {self.name!r}: {option} must be a duration: its jobs are added one by one")
@@ -181,13 +185,18 @@ class Task(Generic[P]):
         """Refuse limits without an effect here, at import."""
         if self.timeout is None or self.signature.takes_context:
             return
-        if not self.signature.is_async:
+        if self.address is not None and self.timeout.soft_s is not None:
+            fault = "the soft timeout sets ctx.cancelled, which a handler in another process lacks: give it a hard one"
+        elif self.address is not None:
+            return
+        elif not self.signature.is_async:
             fault = "a plain function runs in a thread, which cannot be cancelled"
+            fault += ": the handler needs a parameter for the context"
         elif self.timeout.soft_s is not None:
-            fault = "the soft timeout sets ctx.cancelled"
+            fault = "the soft timeout sets ctx.cancelled: the handler needs a parameter for the context"
         else:
             return
-        raise TaskError(f"task {self.name!r}: {fault}: the handler needs a parameter for the context")
+        raise TaskError(f"task {self.name!r}: {fault}")
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
         """Make a job of this task for `add_job` or `add_jobs`.
@@ -329,6 +338,7 @@ def task(
     timeout: Timeout | Duration | None = None,
     expires: Duration | None = None,
     deadline: Duration | None = None,
+    run_in: Literal["process"] | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -369,6 +379,9 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         expires: The time from its add within which the first run of a job has to start, else it ends as cancelled. None
             by default.
         deadline: The time from its add within which all attempts of a job have to end. None by default.
+        run_in: `"process"` runs a plain function in another process, so that it may compute without delaying others,
+            and can be killed. It has to be a function of a module that can be imported, without context and resources.
+            By default a plain function runs in a thread.
 
     Returns:
         The task.

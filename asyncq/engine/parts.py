@@ -1,5 +1,6 @@
 """Makes all parts of one worker, each with the parts that it uses. No part replaces parts of another one later."""
 
+import os
 from collections.abc import Callable, Sequence
 
 from anyio import CapacityLimiter
@@ -30,6 +31,7 @@ from asyncq.engine.maintenance.rounds import Rounds
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
+from asyncq.engine.run.processes import Processes
 from asyncq.engine.run.progress import ProgressWriter, ReportedRun
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.stuck import Stuck
@@ -98,6 +100,7 @@ class Parts:
         resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
+        self.processes = Processes(self._options.processes or os.cpu_count() or 1)
         self.stuck = Stuck(limit, identity, threads, observers, replace=self._replace_loop, changed=self._stuck_changed)
         self.executor = Executor(
             identity,
@@ -107,6 +110,7 @@ class Parts:
             self.child_tasks,
             self.lease,
             around=around,
+            processes=self.processes,
             running=running,
             watch=self.stuck.watch,
             is_proven=self.start_gate.is_proven,
@@ -179,6 +183,15 @@ class Parts:
         """Start nothing more in the event loop, and restore its task factory; called once the worker has ended."""
         self.progress.stop()
         self.child_tasks.uninstall()
+
+    async def close(self) -> None:
+        """End the processes of handlers, stop the heartbeat, and close the connections."""
+        await self.processes.close()
+        # If the worker has started, its heartbeat is stopped already.
+        await self.heartbeat.stop(forget_worker=True)
+        await self.reading.close()
+        await self.writing.close()
+        await self.pool.close()
 
     @property
     def is_calm(self) -> bool:

@@ -104,11 +104,7 @@ class Supervisor:
         finally:
             self.parts.leave_loop()
             with anyio.CancelScope(shield=True):
-                # If the worker has started, its heartbeat is stopped already.
-                await self.parts.heartbeat.stop(forget_worker=True)
-                await self.parts.reading.close()
-                await self.parts.writing.close()
-                await self.parts.pool.close()
+                await self.parts.close()
 
     async def _until_ended(self, stop: StopRequest, started: anyio.Event | None, version: str) -> None:
         ended = anyio.Event()

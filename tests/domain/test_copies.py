@@ -64,6 +64,7 @@ SAMPLES: list[Any] = [
     DuplicateJob(7, JobState.ACTIVE),
     asyncq.JobNotFound(7),
     asyncq.ClaimLost(7),
+    asyncq.RaisedInProcess("boom", type_name="ValueError", error="ValueError: boom"),
     asyncq.CronItemConflict("backup is stored already", "stored"),
     InvalidCrontab([PROBLEM, PROBLEM], "jobs.crontab"),
     PROBLEM,

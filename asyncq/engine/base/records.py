@@ -28,7 +28,7 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
         super().__init__(logging.getLogger(JOB_LOGGER), job_fields(job_id, task, attempt))
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        return msg, {**kwargs, "extra": _free({**(self.extra or {}), **(kwargs.get("extra") or {})})}
+        return msg, {**kwargs, "extra": free_fields({**(self.extra or {}), **(kwargs.get("extra") or {})})}
 
 
 def job_fields(job_id: int, task: str, attempt: int) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def write(
         shown = tuple(plain(value) if isinstance(value, str) else value for value in arguments)
         exc_info = None if error is None else (type(error), error, error.__traceback__)
         path, line, function, _ = logger.findCaller(stacklevel=2)
-        record = logger.makeRecord(name, level, path, line, template, shown, exc_info, function, _free(fields))
+        record = logger.makeRecord(name, level, path, line, template, shown, exc_info, function, free_fields(fields))
         record.exc_text = traceback
         logger.handle(record)
 
 
-def _free(fields: Mapping[str, Any]) -> dict[str, Any]:
+def free_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the fields whose names the attributes of a record have."""
     record = logging.getLogRecordFactory()(LOGGER, logging.INFO, "", 0, "", (), None)
     taken = {*vars(record), *_RESERVED}

@@ -28,6 +28,7 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.processes import Processes
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.thread import run_in_thread
 from asyncq.engine.run.time_limit import time_limit_of
@@ -54,6 +55,7 @@ class Executor:
         lease: Lease,
         *,
         around: Around,
+        processes: Processes,
         running: set[Run],
         watch: Callable[[Run], None],
         is_proven: Callable[[], Awaitable[bool]],
@@ -66,6 +68,7 @@ class Executor:
         self._child_tasks = child_tasks
         self._lease = lease
         self._stopping = False
+        self._processes = processes
         self._watch = watch
         self._is_proven = is_proven
         self.running = running
@@ -166,9 +169,11 @@ class Executor:
         # Checked here, because the process may have been stopped since the job was started.
         if not self._lease.is_fresh:
             await self._prove(run)
-        if not run.task.signature.is_async:
-            return await run_in_thread(run, partial(handler, *args, **kwargs), self._threads)
-        return await handler(*args, **kwargs)
+        if run.task.signature.is_async:
+            return await handler(*args, **kwargs)
+        if run.task.address is not None:
+            return await self._processes.call(run, run.task.address)
+        return await run_in_thread(run, partial(handler, *args, **kwargs), self._threads)
 
     async def _prove(self, run: Run) -> None:
         run.is_waiting = True

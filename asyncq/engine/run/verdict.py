@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from asyncq.domain.errors import Discard, RetryAfter, Snooze, members_of, seconds
+from asyncq.domain.errors import Discard, ProcessDied, RaisedInProcess, RetryAfter, Snooze, members_of, seconds
 from asyncq.domain.outcome import (
     Discarded,
     Failed,
@@ -31,6 +31,7 @@ from asyncq.domain.outcome import (
     Snoozed,
     TimedOut,
     clean_error,
+    error_line,
     text_of,
 )
 from asyncq.engine.base import user_code
@@ -72,6 +73,10 @@ def outcome_of(error: BaseException, *, interrupted: bool, timed_out: TimedOut |
 
 def describe(error: BaseException) -> str:
     """Write an error, even one whose `__str__` raises, as `last_error`: type, message, traceback, cut at 16 KiB."""
+    if isinstance(error, RaisedInProcess):
+        return clean_error(error.error)
+    if isinstance(error, ProcessDied):  # Its traceback has no frame of the handler.
+        return error_line(error)
     return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
 
 

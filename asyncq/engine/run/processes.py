@@ -1,0 +1,130 @@
+"""The processes in which plain functions of one worker run. They are started on demand, reused, and replaced.
+
+Each is killed alone: when its job is cancelled or runs too long. One that dies fails its one job. The pools of the
+standard library fail all jobs then, and cannot kill one process.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from asyncq.domain.address import Address
+from asyncq.domain.errors import Discard, RaisedInProcess, RetryAfter, Snooze
+from asyncq.engine.base.records import job_fields
+from asyncq.engine.base.to_the_end import until_done
+from asyncq.engine.run.frames import Order, Raised, Returned
+from asyncq.engine.run.process import END_S, Process
+from asyncq.engine.run.run import Run
+
+CLOSE_S = END_S + 3.0  # how long all of them may take to end
+
+
+class UnreadableResult(msgspec.Struct, frozen=True):
+    """Stands for the result of a handler that JSON cannot hold; it stays in the process."""
+
+    type_name: str
+    reason: str
+
+
+class Processes:
+    """The processes of one worker, at most `limit`; further calls wait for one of them."""
+
+    def __init__(self, limit: int) -> None:
+        self._slots = asyncio.Semaphore(limit)
+        self._all: set[Process] = set()
+        self._idle: list[Process] = []
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the processes that live."""
+        return sorted(process.id for process in self._all)
+
+    async def call(self, run: Run, address: Address) -> Any:
+        """Call the handler of a run in a process, and return its result, or raise its error.
+
+        The time limit begins when a process is free, and has started. If cancelled, it kills the process, and waits
+        for its end.
+        """
+        if run.limit is not None:
+            run.limit.hold()
+        async with self._slots:
+            process = await self._free()
+            if run.limit is not None:
+                run.limit.go_on()
+            order = Order(address.module, address.path, run.task.name, run.claim.payload)
+            fields = job_fields(run.claim.id, run.task.name, run.claim.attempts + 1)
+            try:
+                answer = await process.call(order, fields)
+            except BaseException:
+                process.kill()
+                await until_done(process.end)
+                raise
+            if process.is_alive:
+                self._idle.append(process)
+        return _result(answer)
+
+    async def close(self) -> None:
+        """Let all processes end, and kill those that run a handler. If cancelled, all are killed."""
+        ends = [process.end for process in self._all]
+        try:
+            for process in list(self._all):
+                if process in self._idle:
+                    process.close()
+                else:
+                    process.kill()
+            if ends:
+                await asyncio.wait(ends, timeout=CLOSE_S)
+        finally:
+            for process in self._all:
+                process.kill()
+
+    async def _free(self) -> Process:
+        """A process that can take a call."""
+        while self._idle:
+            if (process := self._idle.pop()).is_alive:
+                return process
+        process = Process(self._ended)
+        self._all.add(process)
+        try:
+            await process.connect()
+        except BaseException:
+            process.kill()
+            await until_done(process.end)
+            raise
+        return process
+
+    def _ended(self, process: Process) -> None:
+        self._all.discard(process)
+        if process in self._idle:
+            self._idle.remove(process)
+
+
+def _result(answer: Returned | Raised) -> Any:
+    """The result of a handler; raises its error."""
+    match answer:
+        case Returned(None, type_name, reason):
+            return None if reason is None else UnreadableResult(type_name, reason)
+        case Returned(result):
+            return msgspec.json.decode(result or "null")
+        case Raised():
+            raise _error(answer)
+
+
+def _error(raised: Raised) -> Exception:
+    traceback = raised.error.partition("\n\n")[2]
+    error = RaisedInProcess(raised.message, type_name=raised.type_name, error=raised.error)
+    if traceback:
+        error.add_note(traceback)
+    match raised.verdict:
+        case None:
+            return error
+        case "Snooze":
+            return Snooze(raised.delay_s)
+        case "Discard":
+            verdict: Discard | RetryAfter = Discard(raised.message)
+        case "RetryAfter":
+            verdict = RetryAfter(raised.delay_s, raised.message)
+    if traceback:
+        verdict.__cause__ = error
+    return verdict
