@@ -17,7 +17,7 @@ COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "cle
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default that of this process, and return the exit code; `asyncq --help` lists them."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = argparse.Namespace(log_level=None)
+    options = argparse.Namespace(log_level=None, words=words)
     as_json = "--json" in words
     print_anything()
     try:

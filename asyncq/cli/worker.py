@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from asyncq.cli import logs, process
+from asyncq.cli import logs, process, worker_group
 from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
 from asyncq.domain.cron.item import CronItem
@@ -39,6 +39,11 @@ worker. A worker with --once adds none.
 It is entered before the first fetch, and left after the last job. Without the
 option a module of --tasks may have one with the name worker_lifespan.
 
+--processes N: N workers, each in a process of its own. One that ends by itself
+is started again, after a wait that grows to 30 s. Send signals to the parent,
+which passes them on. The exit code is 0, or that of the first one that failed
+to stop; an error in the command line or in the tasks ends all of them with 2.
+
 After a signal, running jobs may finish within the grace period. Then they are
 cancelled and due again, and no attempt is counted. A second signal ends the
 grace period. If uvloop is installed, the worker uses it."""
@@ -47,6 +52,7 @@ EXAMPLES = """\
   asyncq worker                          the tasks of the folder ./tasks
   asyncq worker --tasks app.tasks -j 50  the tasks of a module, 50 jobs at once
   asyncq worker --tasks app.main:worker  a Worker
+  asyncq worker --processes 4            4 workers, each in its own process
   asyncq worker --once                   run due jobs, then end
   asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
   asyncq worker --migrate --forbid slow  install the schema first; do not run
@@ -56,7 +62,18 @@ EXAMPLES = """\
 NEVER, NONE = "never", "none"
 
 # The options that a Worker object does not have in the code.
-_OF_ANY_WORKER = ("command", "log_format", "log_level", "once", "run", "schema", "tasks")
+_OF_ANY_WORKER = (
+    "command",
+    "log_format",
+    "log_level",
+    "once",
+    "parent",
+    "processes",
+    "run",
+    "schema",
+    "tasks",
+    "words",
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -66,6 +83,8 @@ def add_parser(commands: Commands) -> None:
     add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
     add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
+    add("--processes", metavar="N", type=positive, help="run N workers, and start one again that ends by itself")
+    add("--parent", type=int, help=argparse.SUPPRESS)
     of_tasks = "processes at once for tasks with run_in='process' (default: one for each CPU)"
     add("--task-processes", metavar="N", type=positive, help=of_tasks)
     add_time = partial(add, metavar="TIME")
@@ -89,6 +108,10 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run a worker. With a JSON log, the result is the exit code of the error that was logged."""
     logs.configure(options.log_level, options.log_format)
+    if options.parent is not None:
+        worker_group.follow(options.parent)
+    elif options.processes is not None:
+        return worker_group.run_group(options.words, options.processes, restarts=not options.once)
     try:
         with early_signals() as early:
             _work(options, early)

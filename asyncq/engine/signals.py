@@ -22,6 +22,7 @@ _asked: list[_Asked] = []
 _before: dict[signal.Signals, Any] = {}
 _passing: set[int] = set()  # signals that are being passed on
 _forking = threading.local()
+_ignored: set[int] = set()
 
 
 class StoppedEarly(BaseException):
@@ -98,6 +99,11 @@ def signals(ask: Callable[[str], None]) -> Generator[None]:
             _restore()
 
 
+def ignore_sigterm() -> None:
+    """Ignore SIGTERM from now on, because the parent of this worker receives it too, and sends SIGINT then."""
+    _ignored.add(signal.SIGTERM)
+
+
 def _install() -> None:
     """Install the handler, where it is not installed yet."""
     for number in _DEFAULTS:
@@ -114,6 +120,8 @@ def _restore() -> None:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
+    if number in _ignored:
+        return
     name = signal.Signals(number).name
     for loop, ask in _asked:
         if not loop.is_closed():
@@ -167,6 +175,7 @@ def _after_fork_in_child() -> None:
     global _early
     _asked.clear()
     _passing.clear()
+    _ignored.clear()
     _early = None
     if _before:
         # No event loop runs here. The descriptor for wake-ups belongs to the loop of the parent.
