@@ -2,8 +2,9 @@
 
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
-from asyncq.domain.administration import Attempt, Counts, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
 from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
@@ -58,6 +59,7 @@ from asyncq.domain.events import (
     GraceExceeded,
     HandlerStuck,
     HeartbeatFailed,
+    HistorySize,
     JobCancelled,
     JobCompleted,
     JobDiscarded,
@@ -147,6 +149,7 @@ __all__ = [
     "DeadRows",
     "Discard",
     "DuplicateJob",
+    "EndedJob",
     "ErrorIgnored",
     "Event",
     "Explanation",
@@ -158,6 +161,7 @@ __all__ = [
     "GraceExceeded",
     "HandlerStuck",
     "HeartbeatFailed",
+    "HistorySize",
     "Holder",
     "InvalidCrontab",
     "InvalidJob",

@@ -3,15 +3,16 @@
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from asyncq.domain.administration import (
-    Attempt,
     Counts,
+    EndedJob,
     Explanation,
     WorkerInfo,
     check_change,
     check_cleanup,
+    check_history,
     check_job_id,
     check_page,
     check_wanted,
@@ -21,6 +22,7 @@ from asyncq.domain.administration import (
     storable_error,
     worker_ids,
 )
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.checkup import Checkup, Repaired
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job, check_key
@@ -408,6 +410,94 @@ class Admin:
             if len(jobs) < page:
                 return
             last = jobs[-1].id
+
+    async def list_ended_jobs(
+        self,
+        *,
+        state: JobState | str | None = None,
+        task: str | None = None,
+        since: datetime | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[EndedJob]:
+        """Read a page of the history: jobs that have ended and are kept, and discarded ones.
+
+        Args:
+            state: Only jobs that ended as `completed`, `cancelled` or `discarded`; any by default.
+            task: Only jobs of this task.
+            since: Only jobs that ended then or later, with a time zone.
+            limit: How many at most, 1 to 1000; 100 by default.
+            before: Only jobs with a smaller id: the last one of the page before.
+
+        Returns:
+            The jobs, the greatest id first, without payload and result; fewer than `limit` only on the last page.
+
+        Raises:
+            InvalidJob: An argument is out of range, or a name is not valid.
+            StoreError: The database cannot be used.
+
+        If few jobs match, all jobs before them are read. If cancelled, nothing was changed: it only reads.
+        """
+        check_history(state, since, before, limit)
+        check_wanted(task=task)
+        of = None if state is None else state_of(state)
+        async with self._acquire() as mine:
+            return await store.list_history(
+                self._database, mine, state=of, task=task, since=since, before=before, limit=limit
+            )
+
+    async def remove_ended_jobs(
+        self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[int]:
+        """Remove jobs that have ended from the history, with their failed attempts, before their time is over.
+
+        Args:
+            ids: The ids of the jobs; those that have not ended, or are discarded, are not changed.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The ids of the removed jobs, in order. A unique policy that looks at ended jobs still knows them.
+
+        Raises:
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        return await self._change_history("remove", ids, connection, autocommit)
+
+    async def redact_ended_jobs(
+        self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> list[int]:
+        """Blank the payloads, results and meta of jobs that have ended; the rest of their history stays.
+
+        Args:
+            ids: The ids of the jobs; those that have not ended, or are discarded, are not changed.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The ids of the redacted jobs, in order. Errors are not changed: `remove_ended_jobs` removes them too.
+
+        Raises:
+            InvalidJob: `ids` is not a list of ids; nothing was changed.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        return await self._change_history("redact", ids, connection, autocommit)
+
+    async def _change_history(
+        self,
+        act: Literal["remove", "redact"],
+        ids: Any,
+        connection: CallersConnection | None,
+        autocommit: bool,
+    ) -> list[int]:
+        chosen = job_ids(ids)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            return await store.change_history(self._database, mine, act, chosen)
 
     async def now(self) -> datetime:
         """Read the clock of the server, which decides when jobs are due.

@@ -298,11 +298,12 @@ class Client:
                 client's pool by default.
 
         Returns:
-            The job as it is now.
+            The job as it is now, with its failed attempts. A job that has ended has `ended_at`, and its result, if it
+            is kept.
 
         Raises:
             InvalidJob: `job_id` is not an int of 64 bits.
-            JobNotFound: No job has the id, or it has completed and was removed.
+            JobNotFound: No job has the id, or it has ended and is not kept.
             StoreError: The database cannot be used.
 
         If cancelled, nothing was changed: it only reads.

@@ -24,6 +24,7 @@ from asyncq.domain.options import (
 )
 from asyncq.domain.resource import Resource, check_overrides, check_uses
 from asyncq.domain.task import Registry, Task
+from asyncq.domain.time_limit import Keep
 from asyncq.engine.base import user_code
 from asyncq.engine.base.held import held_by, is_held_by
 from asyncq.engine.base.observers import Observers, listed
@@ -63,6 +64,8 @@ class Worker:
             ever, which costs space in the database.
         error_retention: How long failed attempts are kept, whatever became of the job; 7 days by default. None records
             none. The shortest time of all workers applies.
+        keep: How long ended jobs are kept, with payload and result: seconds, a timedelta, or text such as `"7 days"`.
+            For tasks that do not say it; they are not kept by default.
         blocked_after: How long the event loop may be blocked until a warning names the job and the line; 1 s by
             default, None for never.
         crontab: Recurring jobs, in addition to those of the tasks: the text of a crontab, a `CronItem`, or a list of
@@ -100,6 +103,7 @@ class Worker:
         forbidden_flags: ForbiddenFlags = None,
         discarded_retention: timedelta | float | None = DISCARDED_RETENTION,
         error_retention: timedelta | float | None = ERROR_RETENTION,
+        keep: Keep | None = None,
         blocked_after: timedelta | float | None = BLOCKED_AFTER_S,
         crontab: Crontab | None = None,
         observers: Sequence[Observer | Callable[[Event], None]] = (),
@@ -124,6 +128,7 @@ class Worker:
             forbidden_flags=forbidden_flags,
             discarded_retention=discarded_retention,
             error_retention=error_retention,
+            keep=keep,
             blocked_after=blocked_after,
             processes=processes,
         )

@@ -143,7 +143,9 @@ class Crowd:
         for _ in range(DRAINED // BATCH):
             ids = sorted(await self.claim(self.worker, BATCH, None))
             tokens = array_text([self.token] * len(ids))
-            await self.helper.fetch(query("settle_completed", DEFAULT_SCHEMA), self.worker, array_text(ids), tokens)
+            await self.helper.fetch(
+                query("settle_completed", DEFAULT_SCHEMA), self.worker, array_text(ids), tokens, None, None
+            )
 
     async def die(self, limit: int, batch_from: int | None = None, *, anywhere: bool = False) -> None:
         """Let a worker have claims and be dead: the last one, unless a rescue has removed it."""

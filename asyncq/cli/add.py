@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, expiry, instant
+from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, expiry, instant, keep
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
 from asyncq.domain.job import OPTIONS, Added
@@ -63,6 +63,7 @@ def add_parser(commands: Commands) -> None:
     add("--soft-timeout", metavar="TIME", type=duration, help="after this time its handler is asked to end")
     add("--expires", metavar="TIME", type=expiry, help="until when it may start, else it is cancelled: 5m, or a time")
     add("--deadline", metavar="TIME", type=expiry, help="until when all its attempts have to end")
+    add("--keep", metavar="TIME", type=keep, help="how long it is kept after its end: 5m, 7d, or never")
     add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
 
 

@@ -4,21 +4,26 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asyncq.domain.administration import Attempt
+from asyncq.domain.administration import EndedJob
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
 
-MANY_LINES = ("payload", "last error")
+MANY_LINES = ("payload", "result", "last error")
 
 
-def document(job: Job, errors: Sequence[Attempt] | None = None) -> str:
-    """All fields of the job as JSON, and its failed attempts if they were read; the payload keeps every digit."""
+def document(job: Job, *, with_errors: bool = False) -> str:
+    """All fields of the job as JSON, its failed attempts only if they were read; each number keeps every digit."""
     fields = {**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}
-    return msgspec.json.encode(fields if errors is None else {**fields, "errors": errors}).decode()
+    if job.result is not None:
+        fields["result"] = msgspec.Raw(job.result.encode())
+    if not with_errors:
+        del fields["errors"]
+    return msgspec.json.encode(fields).decode()
 
 
-def ended_document(job_id: int, errors: Sequence[Attempt]) -> str:
-    """The failed attempts of a job that has ended as JSON: nothing else is known of it."""
+def errors_document(job_id: int, errors: Sequence[Attempt]) -> str:
+    """The failed attempts of a job that has ended and is not kept, as JSON."""
     return msgspec.json.encode({"id": job_id, "state": None, "errors": errors}).decode()
 
 
@@ -59,6 +64,25 @@ def table(jobs: Sequence[Job]) -> list[str]:
     return aligned(rows)
 
 
+def ended_table(jobs: Sequence[EndedJob]) -> list[str]:
+    """A line of headings, and one line for each job that has ended."""
+    rows: list[tuple[str, ...]] = [("id", "state", "attempts", "ended at", "took", "worker", "task", "error")]
+    rows += [
+        (
+            str(job.id),
+            job.state,
+            str(job.attempts),
+            job.ended_at.isoformat(" ", "seconds"),
+            "" if job.started_at is None else f"{(job.ended_at - job.started_at).total_seconds():.1f} s",
+            "" if job.worker_id is None else str(job.worker_id),
+            printable(job.task),
+            printable((job.error or "").partition("\n")[0]),
+        )
+        for job in jobs
+    ]
+    return aligned(rows)
+
+
 def _progress(job: Job) -> str:
     """The progress of a job in one line, such as `30 of 120 (25%), page 3`; empty if there is none."""
     if (progress := job.progress) is None:
@@ -89,10 +113,19 @@ def details(job: Job) -> str:
         "flags": ", ".join(job.flags) or None,
         "created at": job.created_at.isoformat(),
         "updated at": job.updated_at.isoformat(),
+        "expires at": job.expires_at and job.expires_at.isoformat(),
+        "deadline": job.deadline_at and job.deadline_at.isoformat(),
+        "timeout": job.timeout_s and f"{job.timeout_s:g} s",
+        "soft limit": job.soft_s and f"{job.soft_s:g} s",
+        "started at": job.started_at and job.started_at.isoformat(),
+        "ended at": job.ended_at and job.ended_at.isoformat(),
+        "ran on": job.worker_id and f"worker {job.worker_id}",
+        "kept until": job.ended_at and (job.keep_until.isoformat() if job.keep_until else "for ever"),
         "claimed at": job.locked_at and job.locked_at.isoformat(),
         "claimed by": job.locked_by and f"worker {job.locked_by}",
         "progress": job.progress and f"{_progress(job)}, at {job.progress.at.isoformat()}",
         "payload": job.payload,
+        "result": job.result,
         "meta": None if job.meta is None else msgspec.json.encode(job.meta).decode(),
         "last error": job.last_error,
     }

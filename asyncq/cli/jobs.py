@@ -3,16 +3,18 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from asyncq.cli import jobs_change
-from asyncq.cli.job_texts import attempts, details, document, ended_document, print_lines, table
-from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, natural, positive
+from asyncq.cli.job_texts import attempts, details, document, ended_table, errors_document, print_lines, table
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, expiry, given, natural, positive
 from asyncq.client import Client
-from asyncq.domain.administration import Attempt, check_page
+from asyncq.domain.administration import EndedJob, check_page
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
@@ -20,16 +22,20 @@ from asyncq.domain.sentence import printable
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
 SHOW = """\
-Print a job: its state, its attempts, its last error, its payload.
+Print a job: its state, its attempts, its limits, its last error, its payload.
 
-Each failed attempt is printed for as long as it is kept, also if the job has
-ended. A job that has ended without any is "not found", and the exit code is 1."""
+A job that has ended is printed for as long as it is kept, with its result. Each
+failed attempt is printed too, also if nothing else is known of the job. A job
+of which nothing is known is "not found", and the exit code is 1."""
 
 LS = """\
 Print a page of jobs, in the order of their ids.
 
-Jobs that have ended are not stored, and not shown. The next page begins after
-the last id of this one (--after)."""
+The next page begins after the last id of this one (--after).
+
+--ended prints jobs that have ended and are kept, and discarded ones: the newest
+first, without payload and result. The next page begins before the last id of
+this one (--before)."""
 
 COUNTS = """\
 Print how many jobs are in each state.
@@ -44,6 +50,7 @@ waits for nothing is "ready": the next free slot takes it."""
 
 EXAMPLES = """\
   asyncq jobs ls --state discarded
+  asyncq jobs ls --ended --since 1h
   asyncq jobs explain 42
   asyncq jobs retry 42 43
 """
@@ -68,15 +75,19 @@ def add_parser(commands: Commands) -> None:
         purpose=LS,
         examples="  asyncq jobs ls --state discarded --task send_email\n"
         "  asyncq jobs ls --json --state discarded | jq .id\n"
-        "  asyncq jobs ls --json --all > jobs.jsonl\n",
+        "  asyncq jobs ls --json --all > jobs.jsonl\n"
+        "  asyncq jobs ls --ended --state completed --task send_email --since 1h\n",
     )
     add = listing.add_argument
-    add("--state", choices=STATES, help="only jobs in this state")
+    add("--state", choices=(*STATES, "completed"), help="only jobs in this state")
     add("--task", metavar="NAME", help="only jobs of this task")
     add("--queue", metavar="NAME", help="only jobs of this queue")
     add("--flag", metavar="FLAG", help="only jobs with this flag")
     add("--limit", metavar="N", type=positive, default=50, help="how many at most, up to 1000 (default: 50)")
     add("--after", metavar="ID", type=natural, default=0, help="only jobs with a greater id (default: 0)")
+    add("--ended", action="store_true", help="print jobs that have ended and are kept, and discarded ones")
+    add("--since", metavar="TIME", type=expiry, help="with --ended: only jobs that ended since: 1h ago, or a time")
+    add("--before", metavar="ID", type=positive, help="with --ended: only jobs with a smaller id")
     add("--json", action="store_true", help="print one JSON object a line, with the payload in it")
     add("--all", action="store_true", help="print all jobs, page by page (--limit is the size of a page); needs --json")
     counts = add_command(below, "counts", _counts, purpose=COUNTS, examples="  asyncq jobs counts\n")
@@ -91,7 +102,7 @@ def add_parser(commands: Commands) -> None:
 def _show(options: argparse.Namespace) -> None:
     job, errors = ask(options, partial(_find, options.id))
     if options.json:
-        print(document(job, errors) if job else ended_document(options.id, errors))
+        print(document(job, with_errors=True) if job else errors_document(options.id, errors))
         return
     print(details(job) if job else f"{'id:':<12}{options.id}\n{'state:':<12}ended")
     if errors:
@@ -101,16 +112,21 @@ def _show(options: argparse.Namespace) -> None:
 
 async def _find(job_id: int, client: Client) -> tuple[Job | None, Sequence[Attempt]]:
     """Read a job and its failed attempts; raises JobNotFound if there is neither."""
-    errors = await client.admin.errors(job_id)
     try:
-        return await client.get_job(job_id), errors
+        job = await client.get_job(job_id)
     except JobNotFound:
-        if not errors:
-            raise
-    return None, errors
+        if errors := await client.admin.errors(job_id):
+            return None, errors
+        raise
+    return job, job.errors
 
 
 def _ls(options: argparse.Namespace) -> None:
+    if options.ended:
+        _ls_ended(options)
+        return
+    if extra := given(options, ("since", "before")) or (["--state completed"] if options.state == "completed" else []):
+        raise Usage(f"{', '.join(extra)}: only jobs that have ended have that; add --ended")
     check_page(options.limit, options.after)
     limit, after = options.limit, options.after
     wanted: dict[str, Any] = {name: getattr(options, name) for name in ("state", "task", "queue", "flag")}
@@ -131,6 +147,24 @@ def _ls(options: argparse.Namespace) -> None:
     print_lines(table(jobs))
     if len(jobs) == limit:
         print(f"there may be more: --after {jobs[-1].id}", file=sys.stderr)
+
+
+def _ls_ended(options: argparse.Namespace) -> None:
+    if extra := given(options, ("queue", "flag", "all")) + (["--after"] if options.after else []):
+        raise Usage(f"{', '.join(extra)}: --ended goes with --state, --task, --since, --limit and --before")
+
+    async def read(client: Client) -> list[EndedJob]:
+        since: datetime | timedelta | None = options.since
+        if isinstance(since, timedelta):
+            since = await client.admin.now() - since
+        return await client.admin.list_ended_jobs(
+            state=options.state, task=options.task, since=since, limit=options.limit, before=options.before
+        )
+
+    jobs = ask(options, read)
+    print_lines([msgspec.json.encode(job).decode() for job in jobs] if options.json else ended_table(jobs))
+    if len(jobs) == options.limit and not options.json:
+        print(f"there may be more: --before {jobs[-1].id}", file=sys.stderr)
 
 
 def _counts(options: argparse.Namespace) -> None:

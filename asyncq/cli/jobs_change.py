@@ -46,7 +46,17 @@ RM = """\
 Remove the job that has a key.
 
 A running job cannot be removed: it loses its key, and is not retried. If no job
-has the key, the exit code is 1."""
+has the key, the exit code is 1.
+
+With --ended: remove jobs that have ended from the history, by their ids, with
+their failed attempts. Jobs of which no history is kept are named, and the exit
+code is 1."""
+
+REDACT = """\
+Blank the payloads, results and meta of jobs that have ended.
+
+The rest of their history stays. Jobs of which no history is kept are named, and
+the exit code is 1."""
 
 # Why a command does not change a job, unless the reason is that it runs.
 WHY = {
@@ -75,9 +85,13 @@ def add_parsers(below: Commands) -> None:
     reschedule.add_argument("--priority", metavar="N", type=int, help="lower first")
     reschedule.add_argument("--attempts", metavar="N", type=int, help="failed attempts")
     reschedule.add_argument("--max-attempts", metavar="N", type=int, help="attempts in all")
-    removing = add_command(below, "rm", _rm, purpose=RM, examples="  asyncq jobs rm welcome:1\n")
-    removing.add_argument("key", metavar="KEY", help="the job's key")
+    examples = "  asyncq jobs rm welcome:1\n  asyncq jobs rm --ended 42 43\n"
+    removing = add_command(below, "rm", _rm, purpose=RM, examples=examples)
+    removing.add_argument("keys", metavar="KEY", nargs="+", help="the job's key; with --ended the ids of ended jobs")
+    removing.add_argument("--ended", action="store_true", help="remove jobs that have ended, by their ids")
     removing.add_argument("--json", action="store_true", help="print one JSON object: the job")
+    redacting = add_command(below, "redact", _redact, purpose=REDACT, examples="  asyncq jobs redact 42 43\n")
+    redacting.add_argument("ids", metavar="ID", nargs="+", type=positive, help="the jobs' ids")
 
 
 def _add(below: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
@@ -130,14 +144,43 @@ def _reschedule(options: argparse.Namespace, ids: list[int]) -> list[Job]:
 
 
 def _rm(options: argparse.Namespace) -> int:
-    job = ask(options, lambda client: client.admin.remove_job(options.key))
+    keys: list[str] = options.keys
+    if options.ended:
+        if options.json:
+            raise Usage("--json with --ended: the removed jobs are gone, and only their ids are printed")
+        ids = [_id(key) for key in keys]
+        return _print_ids(ids, ask(options, lambda client: client.admin.remove_ended_jobs(ids)))
+    if len(keys) > 1:
+        raise Usage("one KEY at a time; with --ended several ids")
+    job = ask(options, lambda client: client.admin.remove_job(keys[0]))
     if job is None:
-        print(f"no job has the key {options.key!r}", file=sys.stderr)
+        print(f"no job has the key {keys[0]!r}", file=sys.stderr)
         return 1
     if job.locked_by is not None:
         print(f"job {job.id} runs on worker {job.locked_by}: it lost its key, and is not retried", file=sys.stderr)
     _print(options, [job])
     return 0
+
+
+def _redact(options: argparse.Namespace) -> int:
+    ids: list[int] = options.ids
+    return _print_ids(ids, ask(options, lambda client: client.admin.redact_ended_jobs(ids)))
+
+
+def _id(text: str) -> int:
+    try:
+        return positive(text)
+    except argparse.ArgumentTypeError as error:
+        raise Usage(str(error)) from error
+
+
+def _print_ids(wanted: Sequence[int], changed: Sequence[int]) -> int:
+    """Print the ids of the jobs that were changed, and name the others."""
+    print_lines([str(job_id) for job_id in changed])
+    if left := sorted({*wanted} - {*changed}):
+        print("not changed, since nothing is kept of them: ", file=sys.stderr, end="")
+        print(*left, sep=", ", file=sys.stderr)
+    return 1 if left else 0
 
 
 def _print(options: argparse.Namespace, jobs: Sequence[Job]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 from asyncq.client import Client
 from asyncq.domain.errors import CENTURY_S
@@ -174,6 +174,11 @@ def instant(text: str) -> datetime:
 def expiry(text: str) -> timedelta | datetime:
     """A time span from now, or a point in time."""
     return duration(text) if _PART.match(text) and not _DAY.match(text) else instant(text)
+
+
+def keep(text: str) -> timedelta | Literal[False]:
+    """A time span, or `never`."""
+    return False if text == "never" else duration(text)
 
 
 def _whole(least: int, text: str) -> int:

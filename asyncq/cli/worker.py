@@ -95,6 +95,7 @@ def add_parser(commands: Commands) -> None:
     add_time("--discarded-retention", type=partial(_retention, without=NEVER), help=kept)
     kept = "how long failed attempts are kept; none: they are not recorded (default: 7d)"
     add_time("--error-retention", type=partial(_retention, without=NONE), help=kept)
+    add_time("--keep", type=duration, help="how long ended jobs are kept, of tasks that do not say it (default: not)")
     add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
     add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
@@ -153,6 +154,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             grace=options.grace,
             discarded_retention=_kept(options.discarded_retention, DISCARDED_RETENTION),
             error_retention=_kept(options.error_retention, ERROR_RETENTION),
+            keep=options.keep,
             listen=not options.no_listen,
             listen_dsn=options.listen_dsn,
             forbidden_flags=options.forbid,

@@ -8,12 +8,13 @@ import msgspec
 
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.hints import STATES, hint
-from asyncq.domain.job import INT2, JobSpec, check, check_is_text, check_number, check_storable
-from asyncq.domain.outcome import AttemptKind, clean_error
+from asyncq.domain.job import INT2, JobSpec, check, check_instant, check_is_text, check_number, check_storable
+from asyncq.domain.outcome import clean_error
 from asyncq.domain.states import JobState
 
 CLEANUP_TASKS = ("DELETE_PERMAFAILED_JOBS", "GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 MOST_LISTED = 1000
+ENDED_STATES = (JobState.COMPLETED, JobState.CANCELLED, JobState.DISCARDED)
 BIGINT = 2**63 - 1
 
 
@@ -66,25 +67,41 @@ class Explanation(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt that failed.
+class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of the history: one that has ended and is kept, or a discarded one. `Client.get_job` reads all of it.
 
     Attributes:
-        number: The number of the attempt; the first is 1, also after `retry_jobs`.
-        kind: `failed`: its handler raised. `lost`: its worker died, or was unlocked by force. `interrupted`: shutdowns
-            cut it off eleven times in a row. `aborted`: its transaction was rolled back eleven times in a row.
-        started_at: When the handler began; for a lost attempt, when its worker claimed the job.
-        ended_at: When its end was written.
-        worker_id: The id of its worker.
-        error: The error as in `last_error`, cut in the middle to 4,000 characters.
+        id: Its id.
+        task: The name of its task.
+        queue: Its queue; None without one.
+        state: `completed`, `cancelled` or `discarded`.
+        priority: Its priority.
+        attempts: The attempts that were made.
+        max_attempts: The attempts that it had in all.
+        run_at: When it was due.
+        created_at: When it was added.
+        started_at: The start of its last run; None if it never ran, or that is not known.
+        ended_at: Its end.
+        worker_id: The id of the worker that ran it last; None if none did, or that is not known.
+        error: Its last error; None if it completed.
+        keep_until: Until when it is kept; None for ever, and for a discarded job, which workers keep for their
+            `discarded_retention`.
     """
 
-    number: int
-    kind: AttemptKind
-    started_at: datetime
+    id: int
+    task: str
+    queue: str | None
+    state: JobState
+    priority: int
+    attempts: int
+    max_attempts: int
+    run_at: datetime
+    created_at: datetime
+    started_at: datetime | None
     ended_at: datetime
-    worker_id: int
-    error: str
+    worker_id: int | None
+    error: str | None
+    keep_until: datetime | None
 
 
 WorkerState = Literal["live", "doubted", "dead", "unknown"]
@@ -205,6 +222,18 @@ def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
     """Raise InvalidJob unless the size of a page, called `field`, is 1 to 1000, and `after` is 0 or an id."""
     check_number(field, limit, 1, MOST_LISTED, "22023")
     check_number("after", after, 0, BIGINT, "22023")
+
+
+def check_history(state: Any, since: Any, before: Any, limit: Any) -> None:
+    """Check the arguments of a listing of the history; raises InvalidJob for the first one that is not valid."""
+    if state is not None and state_of(state) not in ENDED_STATES:
+        said = f"state {str(state)!r} is no end of a job, expected one of {', '.join(ENDED_STATES)}"
+        raise InvalidJob(said, code="22023", field="state")
+    if since is not None:
+        check_instant(since, "since")
+    if before is not None:
+        check_number("before", before, 0, BIGINT, "22023")
+    check_number("limit", limit, 1, MOST_LISTED, "22023")
 
 
 def state_of(name: str) -> JobState:

@@ -37,13 +37,13 @@ def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]
         "rerun": spec.rerun,
         "idempotency_key": spec.idempotency_key,
         "idempotency_window_s": spec.idempotency_key and window.total_seconds(),
-        **(msgspec.structs.asdict(extras) if (extras := extras_of(spec.timeout)) else {}),
+        **(msgspec.structs.asdict(extras) if (extras := extras_of(spec.timeout, spec.keep)) else {}),
         "expires_s": _seconds(spec.expires),
         "expires_at": _moment(spec.expires),
         "deadline_s": _seconds(spec.deadline),
         "deadline_at": _moment(spec.deadline),
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in said.items() if value or (name == "keep_s" and value is not None)}
 
 
 def singleton_key(task: str, subject: str | None = None) -> str:
@@ -95,8 +95,8 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         idempotency_key=spec.idempotency_key,
         window_s=None if spec.idempotency_key is None else window.total_seconds(),
     )
-    if spec.timeout is not None:
-        record.extras = extras_of(spec.timeout)
+    if spec.timeout is not None or spec.keep is not None:
+        record.extras = extras_of(spec.timeout, spec.keep)
     if spec.expires is not None:
         record.expires_s, record.expires_at = _seconds(spec.expires), _moment(spec.expires)
     if spec.deadline is not None:

@@ -165,6 +165,14 @@ class JobsPruned(Event, frozen=True, kw_only=True):
     attempts: int
 
 
+class HistorySize(Event, frozen=True, kw_only=True):
+    """Ended jobs are kept: once a day, how many (a million are counted at most), and how old the first one is."""
+
+    jobs: int
+    bytes: int
+    oldest_s: float
+
+
 class JobsExpired(Event, frozen=True, kw_only=True):
     """This worker ended waiting jobs that had expired, as cancelled; no fetch had claimed them."""
 

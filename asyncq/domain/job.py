@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpac
 import msgspec
 
 from asyncq.domain import hints
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
@@ -18,7 +19,7 @@ from asyncq.domain.payload import encode
 from asyncq.domain.progress import Progress
 from asyncq.domain.states import JobState
 from asyncq.domain.stored_text import is_storable
-from asyncq.domain.time_limit import Duration, Timeout, as_expiry, as_timeout
+from asyncq.domain.time_limit import Duration, Keep, Timeout, as_expiry, as_keep_s, as_timeout
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
 
 MAX_NAME = 128
@@ -62,6 +63,8 @@ class JobOptions(TypedDict, total=False):
         expires: The time by which its first run has to start, else it ends as cancelled: a duration from the add (or
             from `run_at`, if that is later), or a datetime with a time zone. None by default.
         deadline: The end of all its attempts, in the same forms: a run is cut off then, and no retry starts later.
+        keep: How long it is kept after its end, with its payload and result: a duration; False for not at all. It
+            replaces the time of the task and of the worker.
     """
 
     queue: str | None
@@ -81,6 +84,7 @@ class JobOptions(TypedDict, total=False):
     timeout: Timeout | Duration | None
     expires: Duration | datetime | None
     deadline: Duration | datetime | None
+    keep: Keep | None
 
 
 # Characters that break a log line or a terminal.
@@ -106,6 +110,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         priority: -32768 to 32767, lower first; 0 by default.
         meta: An object, as JSON text, that is stored with the job.
         unique: A `UniquePolicy`, which prevents the add beside certain jobs; none by default.
+        keep: For how many seconds the ended job is kept, 0 for not at all; as its task by default.
     """
 
     task: str
@@ -127,6 +132,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timeout: Timeout | None = None
     expires: timedelta | datetime | None = None
     deadline: timedelta | datetime | None = None
+    keep: float | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -171,6 +177,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for name in ("expires", "deadline"):
             if name in given:
                 given[name] = _limit(functools.partial(as_expiry, name=name), given[name], name)
+        if "keep" in given:
+            given["keep"] = _limit(as_keep_s, given["keep"], "keep")
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
@@ -220,6 +228,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         revision: The number of keyed adds that changed it.
         interruptions: The number of interruptions in a row, by a shutdown or an aborted transaction.
         progress: The last report of `ctx.progress` in this run; None if there is none.
+        timeout_s: The time limit of one attempt that the job has of its own; None if its task's applies.
+        soft_s: The soft limit, likewise.
+        expires_at: By when its first run has to start; None for no limit, and once a run began.
+        deadline_at: The end of all its attempts.
+        errors: Its failed attempts, the first one first; only `Client.get_job` reads them.
+        ended_at: Its end; None if it has not ended. The fields below are those of an ended job that is kept. Then
+            `payload` is `null` if it is not kept, `last_error` is None if the job completed, `updated_at` is its end,
+            and `key`, `flags` and `revision` are not known any more.
+        started_at: The start of its last run; None if it never ran, or that is not known.
+        worker_id: The id of the worker that ran it last.
+        result: The return value of its handler as JSON text; None if there is none.
+        keep_until: Until when it is kept; None for ever.
     """
 
     id: int
@@ -242,6 +262,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     state: JobState
     interruptions: int = 0
     progress: Progress | None = None
+    timeout_s: float | None = None
+    soft_s: float | None = None
+    expires_at: datetime | None = None
+    deadline_at: datetime | None = None
+    errors: tuple[Attempt, ...] = ()
+    ended_at: datetime | None = None
+    started_at: datetime | None = None
+    worker_id: int | None = None
+    result: str | None = None
+    keep_until: datetime | None = None
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -329,6 +359,8 @@ def check(spec: JobSpec) -> None:
         _check_expiry(spec.deadline, "deadline")
     if spec.timeout is not None and not isinstance(spec.timeout, Timeout):  # pyright: ignore[reportUnnecessaryIsInstance]
         _refuse(f"timeout of a JobSpec must be a Timeout, got {spec.timeout!r}", "GWBDU", "timeout")
+    if spec.keep is not None and spec.keep != 0.0:
+        _limit(as_keep_s, spec.keep, "keep")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ import msgspec
 
 from asyncq.domain.errors import ConfigurationError, seconds
 from asyncq.domain.stored_text import is_storable
+from asyncq.domain.time_limit import as_keep_s
 
 Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
@@ -31,6 +32,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     forbidden_flags: ForbiddenFlags = None
     discarded_retention_s: float | None = DISCARDED_RETENTION.total_seconds()
     error_retention_s: float | None = ERROR_RETENTION.total_seconds()
+    keep_s: float | None = None
     blocked_after_s: float | None = BLOCKED_AFTER_S
     processes: int | None = None
 
@@ -90,4 +92,6 @@ def worker_options(**given: Any) -> WorkerOptions:
     for name in ("discarded_retention", "error_retention", "blocked_after"):
         if given.get(name, 0) is None:
             named[f"{name}_s"] = None
+    if (keep := named.pop("keep", None)) is not None:
+        named["keep_s"] = as_keep_s(keep)
     return WorkerOptions(**named)

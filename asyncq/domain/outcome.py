@@ -29,6 +29,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from asyncq.domain.attempt import AttemptKind
 from asyncq.domain.errors import seconds
 from asyncq.domain.job import INT2, Claim
 from asyncq.domain.retry import RetryPolicy
@@ -43,7 +44,9 @@ PAST_DEADLINE = "DeadlineExceeded: no attempt is made after the deadline of the 
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """The handler returned."""
+    """The handler returned; `result` is the value as JSON, None if there is none or it is not kept."""
+
+    result: str | None = None
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -110,22 +113,13 @@ Ending = Literal["written", "cancelled", "rerun", "held", "lost"]
 """
 
 
-AttemptKind = Literal["failed", "lost", "interrupted", "aborted"]
-"""How an attempt failed.
-
-    failed       the handler raised, or the payload did not fit
-    lost         its worker died, or was unlocked by force
-    interrupted  shutdowns cut it off too often
-    aborted      its transaction was rolled back too often
-"""
-
-
 class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The new values for the row of a claim that ends; None keeps an old value.
 
     `end` is the state in which the job ends; then the other fields have no meaning. It is None for a job that waits or
     is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
-    `kind` is that of the failed attempt to record, which took `duration_s`; None if there is none.
+    `kind` is that of the failed attempt to record; None if there is none. `duration_s` is the time that the run took.
+    `result` is the return value of the handler as JSON.
     """
 
     id: int
@@ -139,6 +133,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     discarded: bool = False
     kind: AttemptKind | None = None
     duration_s: float | None = None
+    result: str | None = None
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float = 0.0) -> Settlement:
@@ -148,8 +143,8 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
     """
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     match outcome:
-        case Completed():
-            return completion(claim)
+        case Completed(result):
+            return completion(claim, result=result)
         case Failed(error) | TimedOut(error):
             return _failure(claim, "failed", error, None, policy, random, now)
         case RetryLater(error, delay_s):
@@ -178,9 +173,9 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
             assert_never(outcome)
 
 
-def completion(claim: Claim) -> Settlement:
+def completion(claim: Claim, *, duration_s: float | None = None, result: str | None = None) -> Settlement:
     """The settlement of a run that completed its job."""
-    return Settlement(claim.id, claim.token, claim.queue, end="completed")
+    return Settlement(claim.id, claim.token, claim.queue, end="completed", duration_s=duration_s, result=result)
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:

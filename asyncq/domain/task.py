@@ -20,10 +20,11 @@ from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob,
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec
+from asyncq.domain.options import switch
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature, call_of, innermost
-from asyncq.domain.time_limit import Duration, Timeout, as_timeout
+from asyncq.domain.time_limit import Duration, Keep, Timeout, as_keep_s, as_timeout
 from asyncq.domain.unique import UniquePolicy
 
 P = ParamSpec("P")
@@ -71,6 +72,8 @@ class Task(Generic[P]):
         middleware: The functions around the runs of its jobs.
         timeout: The time limits of one attempt of its jobs; None without any.
         address: Where another process finds the handler, which runs there; None if it runs in this process.
+        keep_s: For how many seconds its jobs are kept after their end, 0 for not at all; None: as the worker says.
+        keeps_payload: Whether they are kept with their payload.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -96,6 +99,8 @@ class Task(Generic[P]):
         expires: Duration | None = None,
         deadline: Duration | None = None,
         run_in: Literal["process"] | None = None,
+        keep: Keep | None = None,
+        keep_payload: bool = True,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -121,6 +126,8 @@ class Task(Generic[P]):
             )
             self.middleware = check_middleware(middleware)
             self.timeout: Timeout | None = None if timeout is None else as_timeout(timeout)
+            self.keep_s: float | None = None if keep is None else as_keep_s(keep)
+            self.keeps_payload = switch("keep_payload", keep_payload)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
@@ -339,6 +346,8 @@ def task(
     expires: Duration | None = None,
     deadline: Duration | None = None,
     run_in: Literal["process"] | None = None,
+    keep: Keep | None = None,
+    keep_payload: bool = True,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -382,6 +391,9 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         run_in: `"process"` runs a plain function in another process, so that it may compute without delaying others,
             and can be killed. It has to be a function of a module that can be imported, without context and resources.
             By default a plain function runs in a thread.
+        keep: How long its jobs are kept after their end, with payload and result: seconds, a timedelta, text such as
+            `"7 days"`; False for not at all. By default as the worker says, which keeps none.
+        keep_payload: Whether they are kept with their payload; True by default.
 
     Returns:
         The task.

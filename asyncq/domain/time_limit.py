@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -99,15 +99,29 @@ def as_expiry(value: Duration | datetime, name: str) -> timedelta | datetime:
 
 
 class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The column `extras` of a job: options that few jobs have. `timeout_s` is the hard limit."""
+    """The column `extras` of a job: options that few jobs have.
+
+    `timeout_s` is the hard limit. `keep_s` is the time for which it is kept after its end, 0 if it is not.
+    """
 
     timeout_s: float | None = None
     soft_s: float | None = None
+    keep_s: float | None = None
 
 
-def extras_of(timeout: Timeout | None) -> Extras | None:
+def extras_of(timeout: Timeout | None, keep_s: float | None) -> Extras | None:
     """The options of a job that it has in the column `extras`; None without any."""
-    return None if timeout is None else Extras(timeout.hard_s, timeout.soft_s)
+    if timeout is None:
+        return None if keep_s is None else Extras(keep_s=keep_s)
+    return Extras(timeout.hard_s, timeout.soft_s, keep_s)
+
+
+Keep = Duration | Literal[False]
+
+
+def as_keep_s(value: Keep) -> float:
+    """Read the option `keep` in seconds; False is 0. ConfigurationError if it is no valid duration."""
+    return 0.0 if value is False else duration_s(value, "keep")
 
 
 read_extras = msgspec.json.Decoder(Extras).decode

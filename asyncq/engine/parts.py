@@ -61,7 +61,7 @@ class Parts:
     ) -> None:
         self._options, self._observers = options, observers
         self.tasks = WorkerTasks()
-        self.identity = identity = Identity(registry)
+        self.identity = identity = Identity(registry, options.keep_s or 0.0)
         self.reading = ReconnectingConnection(database, "fetch", generic_plans=True)
         self.writing = ReconnectingConnection(database, "settle", generic_plans=True)
         self.pool = HandlerPool(database, options.pool_size, options.pool_wait_s)

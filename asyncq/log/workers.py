@@ -62,6 +62,12 @@ SENTENCES: Table = {
         "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
         "%(requests)s requests, %(key_locks)s key locks, %(attempts)s failed attempts"
     ),
+    on.HistorySize: info(
+        "the history has %(jobs)s%(more)s ended jobs, in %(mb).1f MB; the oldest ended %(days).1f days ago",
+        more=lambda e: " or more" if e.jobs >= 1_000_000 else "",
+        mb=lambda e: e.bytes / 1_000_000,
+        days=lambda e: e.oldest_s / 86_400,
+    ),
     on.JobsExpired: info("ended %(count)s waiting jobs that had expired: %(job_ids)s", count=lambda e: len(e.job_ids)),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),
     on.TasksLeftBehind: warning(

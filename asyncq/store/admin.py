@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asyncq.domain.administration import Attempt, Counts, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
@@ -17,6 +18,7 @@ Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
 
 # Reads the output of `_document` in SQL.
 _read_job = msgspec.json.Decoder(Job).decode
+_read_errors = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 # These enclose the meta of a job. They cannot occur in a JSON text, which escapes quotes, nor in a jsonb, which has no
 # space before a colon.
 _META = ', "meta" : '
@@ -66,13 +68,16 @@ async def cleanup(
 
 
 async def get_job(database: Database, connection: Connection, job_id: int) -> Job | None:
-    """Read the job of an id; None if there is none."""
-    return _only(await _jobs(database, connection, "get_job", job_id))
+    """Read the job of an id, with its failed attempts; None if there is none."""
+    for row in await database.fetch(connection, "get_job", job_id):
+        return msgspec.structs.replace(read_job(row["document"]), errors=_read_errors(row["errors"]))
+    return None
 
 
 async def errors(database: Database, connection: Connection, job_id: int) -> tuple[Attempt, ...]:
     """Read the failed attempts of a job, the last thousand of more, in order."""
-    return tuple(Attempt(**row) for row in await database.fetch(connection, "errors", job_id))
+    ((said,),) = await database.fetch(connection, "errors", job_id)
+    return _read_errors(said)
 
 
 async def get_job_by_key(database: Database, connection: Connection, key: str) -> Job | None:
@@ -95,6 +100,30 @@ async def list_jobs(
     return await _jobs(database, connection, "list_jobs", state and str(state), task, queue, flag, after, limit)
 
 
+async def list_history(
+    database: Database,
+    connection: Connection,
+    *,
+    state: JobState | None,
+    task: str | None,
+    since: datetime | None,
+    before: int | None,
+    limit: int,
+) -> list[EndedJob]:
+    """Read a page of the history, the newest job first."""
+    arguments = (state and str(state), task, since, before, limit)
+    rows = await database.fetch(connection, "list_history", *arguments)
+    return [_ended_job(dict(row)) for row in rows]
+
+
+async def change_history(
+    database: Database, connection: Connection, act: Literal["remove", "redact"], ids: Sequence[int]
+) -> list[int]:
+    """Remove or redact ended jobs; returns the ids of those that are part of the history."""
+    check_size("ids", (ids,))
+    return [row["id"] for row in await database.fetch(connection, "change_history", act, ids)]
+
+
 async def server_time(database: Database, connection: Connection) -> datetime:
     """Read the server's clock; this needs no privilege."""
     ((now,),) = await database.fetch(connection, "server_time")
@@ -115,6 +144,11 @@ async def explain(database: Database, connection: Connection, job_id: int) -> Ex
         return None
     reasons = tuple(Reason(row["reason"], row["detail"]) for row in rows)
     return Explanation(job_id, reasons[0].reason == "ready", reasons)
+
+
+def _ended_job(row: dict[str, Any]) -> EndedJob:
+    row["state"] = JobState(row["state"])
+    return EndedJob(**row)
 
 
 def _worker(row: dict[str, Any]) -> WorkerInfo:

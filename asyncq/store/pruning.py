@@ -1,5 +1,7 @@
 """Removes expired rows, a part at a time; it skips locked rows. If cancelled, the next call removes the rest."""
 
+import msgspec
+
 from asyncq.store.arrays import array_numbers
 from asyncq.store.database import ReconnectingConnection
 
@@ -15,6 +17,19 @@ async def prune(
     keeps discarded jobs.
     """
     return dict((await line.fetch("prune", discarded_retention_s, error_retention_s, most))[0])
+
+
+class HistorySize(msgspec.Struct, frozen=True):
+    """How many ended jobs are kept, the size of their table in bytes, and about how old the first of them is."""
+
+    jobs: int
+    bytes: int
+    oldest_s: float | None
+
+
+async def history_size(line: ReconnectingConnection, most: int) -> HistorySize:
+    """Read how many ended jobs are kept; at most `most` are counted."""
+    return HistorySize(*(await line.fetch("history_size", most))[0])
 
 
 async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:

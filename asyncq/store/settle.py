@@ -4,8 +4,10 @@ A statement writes all or nothing; a repetition writes nothing twice. If it is c
 it. It takes at most one end of each job.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
+
+import msgspec
 
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Ending, Settlement
@@ -16,10 +18,21 @@ from asyncq.store.database import ReconnectingConnection
 _id = attrgetter("id")
 
 
-async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim]) -> set[int]:
+class Past(msgspec.Struct, frozen=True, gc=False):
+    """The part of a completed run that is kept with its job: its duration, and the return value as JSON."""
+
+    duration_s: float
+    result: str | None
+
+
+Kept = Mapping[int, Past] | None
+"""The completed runs, by the id of the job; None if no job of them is kept."""
+
+
+async def complete(line: ReconnectingConnection, worker_id: int, ended: Collection[Claim], kept: Kept) -> set[int]:
     """Write that jobs completed; returns the ids of the written ones. `settle_rest` has to write the others."""
     ids, tokens = _claims(sorted(ended, key=_id))
-    (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens))
+    (row,) = await line.fetch("settle_completed", worker_id, array_text(ids), array_text(tokens), *_past(ids, kept))
     return set(ids if row["written"] is None else array_numbers(row["written"]))
 
 
@@ -27,6 +40,7 @@ async def claim_next(
     line: ReconnectingConnection,
     worker_id: int,
     ended: Collection[Claim],
+    kept: Kept,
     limit: int,
     token: int,
     task_ids: Collection[int],
@@ -37,8 +51,9 @@ async def claim_next(
     The worker never used the token before. Returns the ids of the written jobs, and the new claims in the order in
     which they run. After a lost answer, see `return_lost`.
     """
-    ids, tokens = map(array_text, _claims(sorted(ended, key=_id)))
-    arguments = (worker_id, ids, tokens, limit, token, array_text(task_ids), forbidden_flags, None)
+    ids, tokens = _claims(sorted(ended, key=_id))
+    known, past = array_text(task_ids), _past(ids, kept)
+    arguments = (worker_id, array_text(ids), array_text(tokens), limit, token, known, forbidden_flags, None, *past)
     rows = await line.fetch("claim_next", *arguments)
     written = {row["settled"] for row in rows if row["settled"] is not None}
     claims = [read_claim(*list(row)[1:]) for row in rows if row["settled"] is None]
@@ -61,6 +76,7 @@ async def settle_rest(
         [item.interruptions for item in items],
         [item.kind for item in items],
         [item.duration_s for item in items],
+        [item.result for item in items],
     )
     return {row["id"]: row["ending"] for row in rows}
 
@@ -76,6 +92,13 @@ async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Coll
 async def still_claimed(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:
     """Return the tokens with a claim that `return_lost` skipped, because another transaction locked it."""
     return {row["lock_token"] for row in await line.fetch("still_claimed", worker_id, sorted(tokens))}
+
+
+def _past(ids: Sequence[int], kept: Kept) -> tuple[str | None, str | None]:
+    if kept is None:
+        return None, None
+    runs = [kept[job_id] for job_id in ids]
+    return "\x1e".join([run.result or "" for run in runs]), array_text(int(run.duration_s * 1e6) for run in runs)
 
 
 def _claims(settlements: Sequence[Claim | Settlement]) -> tuple[list[int], list[int]]:

@@ -40,9 +40,18 @@ async def lock_claim(database: Database, connection: Connection, worker_id: int,
 
 
 async def complete_claim(
-    database: Database, connection: Connection, worker_id: int, claim: Claim, xid: str
+    database: Database,
+    connection: Connection,
+    worker_id: int,
+    claim: Claim,
+    xid: str,
+    *,
+    result: str | None,
+    duration_s: float,
 ) -> Completion:
     """Complete a job in the transaction that locks its claim; waits for other locks of its row.
+
+    `result` is the return value of its handler as JSON, `duration_s` the time of the run until now.
 
     After `"cancelled here"` this transaction had cancelled the job. After `"cancelled"` and `"lost"` nothing was
     written, and the transaction has to be rolled back. TransactionUnusable if it is aborted, or has ended.
@@ -53,7 +62,8 @@ async def complete_claim(
                 "the transaction in which the job was to be completed has ended: its handler must not end it",
                 sqlstate=ENDED,
             )
-    (row,) = await database.fetch(connection, "complete_claim", worker_id, claim.id, claim.token, xid)
+    arguments = (worker_id, claim.id, claim.token, xid, result, duration_s)
+    (row,) = await database.fetch(connection, "complete_claim", *arguments)
     return row["ending"]
 
 
@@ -127,6 +137,8 @@ async def complete_in(
     claim: Claim,
     before: list[LockedClaim],
     split_batch: Callable[[], Awaitable[bool]],
+    *,
+    duration_s: float,
 ) -> Completion:
     """Complete a job in the handler's own transaction, and return the job's state if the transaction is committed.
 
@@ -148,7 +160,9 @@ async def complete_in(
     if not locked.is_current:
         raise ClaimLost(claim.id)
     before.append(locked)
-    ending = await complete_claim(database, connection, worker_id, claim, locked.xid)
+    ending = await complete_claim(
+        database, connection, worker_id, claim, locked.xid, result=None, duration_s=duration_s
+    )
     if ending in ("cancelled", "lost"):
         raise ClaimLost(claim.id)
     return ending

@@ -75,6 +75,19 @@ async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict
     return {row["id"]: row["identifier"] for row in rows}
 
 
+class KeptTask(msgspec.Struct, frozen=True):
+    """For how many seconds the ended jobs of a task are kept, None for not at all; and whether with their payloads."""
+
+    id: int
+    keep_s: float | None
+    keeps_payload: bool
+
+
+async def keep_tasks(line: ReconnectingConnection, kept: Sequence[KeptTask]) -> None:
+    """Store how long ended jobs of tasks are kept, also after an end without a worker."""
+    await line.fetch("keep_tasks", msgspec.json.encode(kept).decode())
+
+
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:
     """Read the names of other tasks that have a waiting job."""
     return [row["identifier"] for row in await line.fetch("unknown_tasks", array_text(ids))]

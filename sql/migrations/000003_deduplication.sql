@@ -14,7 +14,14 @@ create table asyncq._key_locks (
   autovacuum_vacuum_scale_factor = 0.02
 );
 
--- Jobs that have ended, for as long as an add asked to keep them.
+-- Jobs that have ended: for as long as an add asked to keep them (a unique policy, an idempotency key), and as their
+-- history is kept. A row is kept for the longer of both. The columns after unique_key are its history, null without:
+--   started_at  when its last run began; null if that is not known, or it never ran
+--   worker_id   the worker of its last run
+--   attempts    the attempts that were made, with the last one
+--   error       its last error, unless it completed
+--   payload     null: it is not kept, or was blanked
+--   result      the return value of its handler; null: there was none, or it was blanked
 create table asyncq._ended_jobs (
   id bigint constraint ended_jobs_pkey primary key,
   created_at timestamptz not null,
@@ -22,7 +29,18 @@ create table asyncq._ended_jobs (
   keep_until timestamptz not null,
   task_id int not null,
   state text collate "C" not null constraint ended_jobs_state_check check (state in ('completed', 'cancelled', 'discarded')),
-  unique_key bytea
+  unique_key bytea,
+  run_at timestamptz,
+  started_at timestamptz,
+  worker_id int,
+  attempts smallint,
+  max_attempts smallint,
+  priority smallint,
+  queue text collate "C",
+  error text collate "C",
+  payload json,
+  result json,
+  meta jsonb
 ) with (
   -- A prune deletes the entries at the head of ended_jobs_keep_until, over which the next prune walks.
   autovacuum_vacuum_threshold = 5000,

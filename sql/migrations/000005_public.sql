@@ -47,6 +47,21 @@ create view asyncq.attempts as
 select attempt.job_id, attempt.number, attempt.kind, attempt.started_at, attempt.ended_at, attempt.worker_id, attempt.error
 from asyncq._attempts as attempt;
 
+-- The history of jobs: those that have ended, for as long as they are kept, and discarded ones. Payloads and results
+-- are not part of it. Columns may be added at its end and are never removed.
+create view asyncq.history as
+select ended.id, task.identifier as task_identifier, ended.queue as queue_name, ended.state, ended.priority, ended.attempts,
+  ended.max_attempts, ended.run_at, ended.created_at, ended.started_at, ended.ended_at, ended.worker_id, ended.error, ended.keep_until
+from asyncq._ended_jobs as ended
+join asyncq._tasks as task on task.id = ended.task_id
+where ended.run_at is not null
+union all
+select job.id, task.identifier, job.queue, 'discarded', job.priority, coalesce(job.attempts_made, job.attempts), job.max_attempts,
+  job.run_at, job.created_at, null, job.updated_at, null, job.last_error, null
+from asyncq._jobs as job
+join asyncq._tasks as task on task.id = job.task_id
+where job.locked_by is null and job.attempts >= job.max_attempts;
+
 -- A job to be added by add_jobs: the arguments of add_job, in their order. A new option is a member of options.
 create type asyncq.job_spec as (
   identifier text, payload json, queue_name text, run_at timestamptz, max_attempts smallint, job_key text, priority smallint,

@@ -59,6 +59,8 @@ async def test_add_prints_the_id_of_a_job_with_every_option(
         (["--timeout", "2m"], {"timeout_s": 120}),
         (["--timeout", "30s", "--soft-timeout", "1.5s"], {"timeout_s": 30, "soft_s": 1.5}),
         (["--soft-timeout", "5s"], {"soft_s": 5}),
+        (["--keep", "1h"], {"keep_s": 3600}),
+        (["--keep", "never"], {"keep_s": 0}),
     ],
     ids=" ".join,
 )

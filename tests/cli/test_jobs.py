@@ -256,6 +256,73 @@ async def test_show_prints_the_failed_attempts(
     assert [msgspec.to_builtins(error)] == shown["errors"]
 
 
+@task(keep="1 hour", timeout="30 s")
+async def double(number: int) -> list[int]:
+    """Has a result that is kept."""
+    return [2 * number]
+
+
+async def test_show_prints_an_ended_job_that_is_kept(
+    words: list[str], client: Client, dsn: str, schema: str, capsys: Output
+) -> None:
+    """With its times, its worker and its result."""
+    added = await client.add_job(double, 21, deadline="1 h", timeout="5 s")
+    waiting = await jobs(capsys, "show", str(added.id), *words)
+    await run_due(dsn, [double], schema=schema)
+    job = await client.get_job(added.id)
+    shown = await jobs(capsys, "show", str(added.id), *words)
+    _, as_json, _ = await jobs(capsys, "show", str(added.id), *words, "--json")
+
+    for line in (
+        "state:      completed",
+        "attempts:   1 of 25",
+        "result:     [42]",
+        f"ran on:     worker {job.worker_id}",
+    ):
+        assert line in shown[1].splitlines()
+    assert {"started at:", "ended at:", "kept until:"} <= {" ".join(line.split()[:2]) for line in shown[1].splitlines()}
+    assert ("completed", [42], {"number": 21}, []) == tuple(
+        json.loads(as_json)[name] for name in ("state", "result", "payload", "errors")
+    )
+    assert "timeout:    5 s" in waiting[1].splitlines()
+    assert any(line.startswith("deadline:   20") for line in waiting[1].splitlines())
+
+
+async def test_list_prints_ended_jobs(words: list[str], client: Client, dsn: str, schema: str, capsys: Output) -> None:
+    """The newest first; the filters are those of Python."""
+    first, second = [await client.add_job(double, number) for number in (1, 2)]
+    failed = await client.add_job(fail)
+    await run_due(dsn, [double, fail], schema=schema)
+
+    code, out, err = await jobs(capsys, "ls", "--ended", *words, "--limit", "2")
+    lines = [line.split() for line in out.splitlines()]
+    _, completed, _ = await jobs(
+        capsys, "ls", "--ended", *words, "--state", "completed", "--task", "double", "--since", "1h", "--json"
+    )
+    _, rest, _ = await jobs(capsys, "ls", "--ended", *words, "--before", str(second.id))
+    _, later, _ = await jobs(capsys, "ls", "--ended", *words, "--since", "2040-01-01T00:00:00Z")
+
+    assert (0, f"there may be more: --before {second.id}\n") == (code, err)
+    assert ["id", "state", "attempts", "ended", "at", "took", "worker", "task", "error"] == lines[0]
+    assert [[str(failed.id), "discarded"], [str(second.id), "completed"]] == [line[:2] for line in lines[1:]]
+    assert [second.id, first.id] == [json.loads(line)["id"] for line in completed.splitlines()]
+    assert [str(first.id)] == [line.split()[0] for line in rest.splitlines()[1:]]
+    assert 1 == len(later.splitlines())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--ended", "--queue", "q"], ["--ended", "--after", "7"], ["--since", "1h"], ["--state", "completed"]],
+    ids=" ".join,
+)
+async def test_options_of_the_other_list_are_refused(words: list[str], capsys: Output, options: list[str]) -> None:
+    """They would have no effect."""
+    code, out, err = await jobs(capsys, "ls", *words, *options)
+
+    assert (2, "") == (code, out)
+    assert options[-2] in err
+
+
 async def test_show_of_an_ended_job_without_errors_is_not_found(
     words: list[str], client: Client, capsys: Output
 ) -> None:

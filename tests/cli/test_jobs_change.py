@@ -180,3 +180,39 @@ async def test_a_wrong_command_line_names_the_fault(
 
     assert (2, "") == (code, out)
     assert expected in err
+
+
+async def test_ended_jobs_are_redacted_and_removed_by_their_ids(
+    words: list[str], client: Client, failed: int, capsys: Output
+) -> None:
+    """Those of which nothing is kept are named."""
+    added = await client.add_job("send", {"to": "a"}, keep="1 hour")
+    await client.admin.complete_jobs([added.id])
+    before = await client.get_job(added.id)
+    redacted = await jobs(capsys, "redact", *words, str(added.id), str(failed))
+    after = await client.get_job(added.id)
+    removed = await jobs(capsys, "rm", "--ended", *words, str(added.id))
+    again = await jobs(capsys, "rm", "--ended", *words, str(added.id))
+
+    said = "not changed, since nothing is kept of them: "
+    assert (1, f"{added.id}\n", f"{said}{failed}\n") == redacted
+    assert ('{"to":"a"}', "null") == (before.payload, after.payload)
+    assert [(0, f"{added.id}\n", ""), (1, "", f"{said}{added.id}\n")] == [removed, again]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["rm", "k", "l"], "one KEY at a time"),
+        (["rm", "--ended", "k"], "'k' is not a whole number of at least 1"),
+        (["rm", "--ended", "7", "--json"], "only their ids are printed"),
+    ],
+)
+async def test_words_that_do_not_go_together_are_refused(
+    words: list[str], capsys: Output, command: list[str], said: str
+) -> None:
+    """Nothing was sent."""
+    code, _, err = await jobs(capsys, command[0], *words, *command[1:])
+
+    assert 2 == code
+    assert said in err

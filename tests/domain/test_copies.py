@@ -132,6 +132,7 @@ BY_TYPE: dict[Any, Any] = {
     str: "words",
     bool: True,
     datetime: MOMENT,
+    asyncq.JobState: asyncq.JobState.COMPLETED,
     Claim: CLAIM,
 }
 # Names that are no values: functions, clients and workers, types for annotations, parts of a run, and a constant.

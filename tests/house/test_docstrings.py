@@ -181,7 +181,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.Resource: {"function"},
     asyncq.RunInfo: {"claim", "worker_id"},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"}
-    | {"expires", "deadline", "run_in"},
+    | {"expires", "deadline", "run_in", "keep", "keep_payload"},
 }
 
 

@@ -37,6 +37,7 @@ VALUES = {
     "timeout": Timeout(hard=30),
     "expires": timedelta(seconds=60),
     "deadline": timedelta(seconds=60),
+    "keep": 0.0,
 }
 
 

@@ -40,10 +40,11 @@ PLANS = {
 }
 """How the connections of a worker that fetch and settle make their plans."""
 
-TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null")
+TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null", "null", "null")
 """What a succession has besides the ids and tokens: up to 100 queues go on, with token 2."""
 
-FAILED = ("array_fill(null::text, array[200])", *["ones"] * 4, "array_fill('failed'::text, array[200])", "ones")
+NO_TEXTS = "array_fill(null::text, array[200])"
+FAILED = (NO_TEXTS, *["ones"] * 4, "array_fill('failed'::text, array[200])", "ones", NO_TEXTS)
 """What failures have besides the ids and tokens."""
 
 
@@ -188,7 +189,7 @@ async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer) -> No
 
 async def test_a_batch_is_settled_by_its_ids(full: Explainer) -> None:
     """Each row is read twice: to lock it, and to delete it."""
-    plan = await full.settle("settle_completed")
+    plan = await full.settle("settle_completed", "null", "null")
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 400
@@ -226,7 +227,7 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 500) returning id""")
         ones = [1] * len(ids)
-        values = [[None] * len(ids), ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones]
+        values = [[None] * len(ids), ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones, [None] * len(ids)]
         failed = sql.run("settle_rest", 7, sorted(ids), ones, *values)
         (_, rows) = (await cost(sql, failed))["_jobs"]
 
@@ -301,14 +302,14 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
         await sql.execute("vacuum analyze")
         explainer = Explainer(sql)
         await explainer.fetch(100)
-        await explainer.settle("settle_completed")
+        await explainer.settle("settle_completed", "null", "null")
         await explainer.settle("claim_next", *TAKING)
         await sql.execute(READY)
         fetching = await explainer.fetch(100)
         await sql.execute("""
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id <= 100 and queue is null""")
-        settling = await explainer.settle("settle_completed")
+        settling = await explainer.settle("settle_completed", "null", "null")
         await sql.execute("""
             insert into asyncq._queues (locked_by, name) values (7, 'q3');
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1

@@ -41,6 +41,7 @@ OTHER: dict[str, Any] = {
     "timeout": Timeout(soft=1.5, hard=30),
     "deadline": datetime(2042, 1, 1, 12, tzinfo=UTC),
     "expires": datetime(2041, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30, seconds=15))),
+    "keep": 0.0,
 }
 # The object of each field.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}

@@ -117,7 +117,7 @@ async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
 async def complete(sql: Session, claims: Sequence[Mapping[str, Any]], worker: int = WORKER) -> list[int]:
     """Settle claims as completed. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    (row,) = await sql.run("settle_completed", worker, *texts(pairs))
+    (row,) = await sql.run("settle_completed", worker, *texts(pairs), None, None)
     return [id_ for id_, _ in pairs] if row["written"] is None else array_numbers(row["written"])
 
 
@@ -140,7 +140,9 @@ async def claim_next(
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     names = "" if tasks is None else "where identifier = any($1::text[])"
     known = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    rows = await sql.run("claim_next", worker, *texts(pairs), limit, token, array_text(known), forbidden, None)
+    rows = await sql.run(
+        "claim_next", worker, *texts(pairs), limit, token, array_text(known), forbidden, None, None, None
+    )
     return [row["settled"] for row in rows if row["settled"]], [row for row in rows if not row["settled"]]
 
 
@@ -156,10 +158,11 @@ async def settle_rest(
     interruptions: int | None = None,
     kind: str | None = None,
     duration_s: float | None = None,
+    result: str | None = None,
 ) -> dict[int, str]:
     """Settle claims, all in the same way. Returns what became of each."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s)
+    values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s, result)
     numbers = [[value] * len(pairs) for value in values]
     rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
     return {row["id"]: row["ending"] for row in rows}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-Write = Callable[[Any, int, Collection[Any]], Awaitable[set[int]]]
+Write = Callable[..., Awaitable[Any]]
 
 
 class Gate:
@@ -17,9 +17,9 @@ class Gate:
     def before(self, write: Write) -> Write:
         """Call the real function after the gate."""
 
-        async def behind(line: Any, worker_id: int, ended: Collection[Any]) -> set[int]:
+        async def behind(line: Any, worker_id: int, ended: Collection[Any], *kept: Any) -> Any:
             self.batches.append(len(ended))
             await self.opened.wait()
-            return await write(line, worker_id, ended)
+            return await write(line, worker_id, ended, *kept)
 
         return behind

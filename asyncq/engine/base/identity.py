@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from asyncq.domain.job import Claim
 from asyncq.domain.task import Registry, Task
+from asyncq.domain.time_limit import read_extras
 
 
 class Identity:
@@ -14,14 +16,18 @@ class Identity:
         tasks: Task id -> task, as registered under this worker id.
         unbatched: The ids of tasks whose jobs are never claimed in a batch, because their handlers complete them in
             transactions.
+        kept: The ids of tasks whose ended jobs are kept.
         row_flags: The current worker id -> the flags that its row says are forbidden.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, keep_s: float = 0.0) -> None:
+        """`keep_s` is the time for which jobs are kept of tasks that do not say it."""
         self.registry = registry
+        self._keep_s = keep_s
         self.worker_id = 0
         self.tasks: dict[int, Task[...]] = {}
         self.unbatched: list[int] = []
+        self.kept: set[int] = set()
         self._ever: dict[int, Task[...]] = {}
         self._token = 0
         self.row_flags: dict[int, list[str] | None] = {}
@@ -31,6 +37,18 @@ class Identity:
         self.tasks = {task_id: self.registry[name] for task_id, name in task_ids.items()}
         self.unbatched = [task_id for task_id, task in self.tasks.items() if task.needs_row]
         self._ever |= self.tasks
+        self.kept = {task_id for task_id in self.tasks if self.keep_s(task_id)}
+
+    def keep_s(self, task_id: int) -> float:
+        """For how long ended jobs of a task are kept; 0 if they are not."""
+        keep_s = self.task(task_id).keep_s
+        return self._keep_s if keep_s is None else keep_s
+
+    def is_kept(self, claim: Claim) -> bool:
+        """Whether a job is kept once it has ended, as itself says, or else its task."""
+        if claim.extras is not None and (keep_s := read_extras(claim.extras).keep_s) is not None:
+            return keep_s > 0
+        return claim.task_id in self.kept
 
     @property
     def nameless(self) -> list[str]:

@@ -94,7 +94,13 @@ class Membership:
             self._schedule.wake()
 
     async def _learn(self) -> None:
-        self._identity.learn(await store.task_ids(self._line, list(self._identity.registry)))
+        identity = self._identity
+        identity.learn(await store.task_ids(self._line, list(identity.registry)))
+        kept = [
+            store.KeptTask(task_id, identity.keep_s(task_id) or None, task.keeps_payload)
+            for task_id, task in identity.tasks.items()
+        ]
+        await store.keep_tasks(self._line, kept)
 
     def questioned(self) -> None:
         """Start nothing before the next beat: others ask whether this worker is alive, or have declared it dead."""

@@ -13,6 +13,7 @@ from asyncq.domain.outcome import error_text
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
+from asyncq.engine.maintenance.history_size import HistorySizes
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks
 
@@ -28,6 +29,7 @@ class Pruner:
     def __init__(self, line: ReconnectingConnection, observers: Observers, options: WorkerOptions) -> None:
         self._line = line
         self._observers = observers
+        self._sizes = HistorySizes(line, observers)
         self._discarded_retention_s = options.discarded_retention_s
         # A worker that records no errors removes those of other workers, and of the time before, after the default.
         kept_s = options.error_retention_s
@@ -41,6 +43,7 @@ class Pruner:
         while True:
             try:
                 await self.run(LONGEST_S)
+                await self._sizes.report(asyncio.get_running_loop().time())
                 self._outage.over()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))

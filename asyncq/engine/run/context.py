@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
-from asyncq.domain.administration import Attempt
 from asyncq.domain.around import claimed_job
+from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, Claim, Job, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from asyncq.domain.outcome import (
     TimedOut,
     clean_error,
 )
+from asyncq.domain.result import encode_result
 from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
@@ -153,14 +155,15 @@ class Executor:
         limit = None
         if task.timeout is not None or claim.extras is not None or claim.deadline_at is not None:
             limit = time_limit_of(task, claim)
+        is_kept = self._identity.is_kept(claim)
         if not task.signature.takes_context:
-            return Run(claim, task, worker_id, limit=limit)
+            return Run(claim, task, worker_id, limit=limit, is_kept=is_kept)
         resources = self._resources
         settling = None
         if task.isolation is not None:
             settling = JobTransaction(resources, claim, task.name, worker_id, task.isolation)
         context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling, limit=limit)
-        return Run(claim, task, worker_id, context, limit)
+        return Run(claim, task, worker_id, context, limit, is_kept)
 
     async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler, settling = run.task.handler, run.settling
@@ -195,7 +198,12 @@ class Executor:
             if isinstance(outcome, Failed | TimedOut | RetryLater | Discarded):
                 run.error = error
             return outcome
-        if end is not None and run.task.name not in self._told_results:
+        if end is None:
+            return COMPLETED
+        if run.is_kept:
+            with suppress(*user_code.USERS_ERRORS):  # of a type that cannot be encoded
+                return Completed(encode_result(end))
+        if run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
             self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
         return COMPLETED

@@ -31,6 +31,8 @@ class Run(msgspec.Struct, eq=False):
     Attributes:
         worker_id: The worker's id under which it was claimed.
         limit: Its time limits; None without any.
+        is_kept: Whether its job is kept once it has ended, with the return value of the handler.
+        result: That value as JSON, once it has completed; None if there is none.
         interrupted: Whether the worker cancelled it.
         timed_out: The time limit that cancelled it; None if none did.
         in_thread: Whether its thread runs, which cannot be cancelled.
@@ -48,6 +50,8 @@ class Run(msgspec.Struct, eq=False):
     worker_id: int
     context: JobContext | None = None
     limit: TimeLimit | None = None
+    is_kept: bool = False
+    result: str | None = None
     handler: asyncio.Task[Any] | None = None
     cancelled: bool = False
     interrupted: bool = False

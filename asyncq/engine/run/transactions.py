@@ -13,6 +13,7 @@ Each later write for such a run is fenced by its claim, as all others are.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, assert_never
@@ -140,7 +141,12 @@ class _Settling:
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
+        self._began_at = time.perf_counter()
         self.settled: Settled | None = None
+
+    @property
+    def _duration_s(self) -> float:
+        return time.perf_counter() - self._began_at
 
     def _emit(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
         event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
@@ -159,7 +165,13 @@ class OwnTransactions(_Settling):
         worker_id, claim = self._worker_id, self._claim
         split_batch = partial(self._resources.split_batch, worker_id, claim)
         ending = await store.complete_in(
-            self._resources.database, connection, worker_id, claim, self._completions, split_batch
+            self._resources.database,
+            connection,
+            worker_id,
+            claim,
+            self._completions,
+            split_batch,
+            duration_s=self._duration_s,
         )
         self._asked_again = self._asked_again or ending == "rerun"
 
@@ -260,7 +272,7 @@ class JobTransaction(_Settling):
             if locked is None or transaction is None:
                 return _not_begun(outcome, error)
             if isinstance(outcome, Completed):
-                return await self._complete(transaction, locked)
+                return await self._complete(transaction, locked, outcome.result)
         finally:
             if not self._is_beginning:  # else `begin` closes it, whose statement still runs
                 await self._close()
@@ -268,12 +280,18 @@ class JobTransaction(_Settling):
             return Aborted(outcome.error)
         return outcome
 
-    async def _complete(self, transaction: store.Transaction, locked: store.LockedClaim) -> Outcome:
+    async def _complete(self, transaction: store.Transaction, locked: store.LockedClaim, result: str | None) -> Outcome:
         resources = self._resources
         try:
             async with asyncio.timeout(COMPLETE_S):
                 ending = await store.complete_claim(
-                    resources.database, transaction.connection, self._worker_id, self._claim, locked.xid
+                    resources.database,
+                    transaction.connection,
+                    self._worker_id,
+                    self._claim,
+                    locked.xid,
+                    result=result,
+                    duration_s=self._duration_s,
                 )
         except (StoreError, TimeoutError) as error:
             # The connection was lost, or the server refused: nothing is committed, because COMMIT was not sent.

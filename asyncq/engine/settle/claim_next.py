@@ -16,7 +16,7 @@ from asyncq.engine.fetch.schedule import Schedule
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
-from asyncq.store.settle import claim_next
+from asyncq.store.settle import Kept, claim_next
 
 
 class ClaimNext:
@@ -44,7 +44,7 @@ class ClaimNext:
             await self._schedule.peek(self._line)
         return self._schedule.room
 
-    async def settle(self, worker_id: int, ended: Sequence[Claim], room: int) -> tuple[set[int], set[str]]:
+    async def settle(self, worker_id: int, ended: Sequence[Claim], kept: Kept, room: int) -> tuple[set[int], set[str]]:
         """Settle completed jobs, and claim up to `room` next jobs of their queues.
 
         Returns the ids of the written jobs, and the queues with a new claim. After a lost answer the new claims are
@@ -55,8 +55,9 @@ class ClaimNext:
         answered, sent_at = False, now_s()
         self._inbox.expect(token, room)
         try:
+            flags = self._identity.row_flags.get(worker_id)
             written, claims = await claim_next(
-                self._line, worker_id, ended, room, token, self._identity.tasks, self._identity.row_flags.get(worker_id)
+                self._line, worker_id, ended, kept, room, token, self._identity.tasks, flags
             )
             answered = True
         except AsyncqError as error:

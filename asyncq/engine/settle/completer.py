@@ -87,14 +87,15 @@ class Completer:
         run.ended_at = time.perf_counter()
         if run.settling is not None and run.settling.settled is not None:
             self._told_by_handler(run, outcome, run.settling.settled)
-        elif type(outcome) is Completed and not run.cancelled:
+        elif type(outcome) is Completed and not run.cancelled and not (run.is_kept and run.claim.extras is not None):
             outbox = self._outbox
+            run.result = outcome.result
             outbox.put_well(run)
             if len(outbox.well) in (1, ENOUGH) or run.claim.queue is not None:
                 outbox.changed.set()
         else:
             settlement = settle(run.claim, outcome, run.task.retry, random.random(), run.ended_at)
-            if settlement.kind is not None:
+            if type(outcome) is not Expired:
                 kind = settlement.kind if self._keeps_errors else None
                 settlement = replace(settlement, kind=kind, duration_s=run.duration_s)
             self._outbox.put(Ended(settlement, run.worker_id, run, outcome))
@@ -182,11 +183,12 @@ class Completer:
     async def _write_well(self, worker_id: int, runs: list[Run]) -> None:
         """Write completed jobs; either all or none have a next job in a queue."""
         claims = [run.claim for run in runs]
+        kept = {run.claim.id: store.Past(run.duration_s, run.result) for run in runs} if _keep(runs) else None
         go_on: set[str] = set()
         if has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
-            written, go_on = await self._claim_next.settle(worker_id, claims, room)
+            written, go_on = await self._claim_next.settle(worker_id, claims, kept, room)
         else:
-            written = await store.complete(self._line, worker_id, claims)
+            written = await store.complete(self._line, worker_id, claims, kept)
         # Before the next statement: if that fails, the next try would not find these claims.
         self._conclude_well(runs, written, go_on)
 
@@ -214,7 +216,8 @@ class Completer:
         for run in runs:
             del self._outbox.writing_well[run.claim.id]
             if run.claim.id not in written:
-                self._outbox.writing[run.claim.id] = Ended(completion(run.claim), run.worker_id, run, Completed())
+                rest = completion(run.claim, duration_s=run.duration_s, result=run.result)
+                self._outbox.writing[run.claim.id] = Ended(rest, run.worker_id, run, Completed())
         if len(written) < len(runs):
             runs = [run for run in runs if run.claim.id in written]
         if runs:
@@ -242,6 +245,10 @@ class Completer:
         )
         self._observers.emit(event)
         await anyio.sleep(wait_s)
+
+
+def _keep(runs: list[Run]) -> bool:
+    return any(run.is_kept for run in runs)
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:

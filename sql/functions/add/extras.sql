@@ -1,10 +1,11 @@
--- The time limits in the options of an add, as members of the record of a job's options: extras, seconds, and moments.
--- {} without any. given has all options without nulls. Source of the limits: asyncq/domain/time_limit.py.
+-- The durations in the options of an add, as members of the record of a job's options: extras, seconds, and moments.
+-- {} without any. given has all options without nulls. Source of the limits: asyncq/domain/time_limit.py. keep_s may be
+-- 0: then the job is not kept.
 create or replace function asyncq._extras(given jsonb) returns jsonb
   language plpgsql stable
   as $$
 declare
-  durations constant text[] := '{timeout_s,soft_s,expires_s,deadline_s}';
+  durations constant text[] := '{timeout_s,soft_s,expires_s,deadline_s,keep_s}';
   moments constant text[] := '{expires_at,deadline_at}';
   bad record;
 begin
@@ -16,6 +17,7 @@ begin
       select member.name, member.place, case
           when jsonb_typeof(given -> member.name) <> 'number' then member.name || ' must be a number of seconds'
           when (given ->> member.name)::numeric not between 0.000001 and 366 * 86400
+              and not (member.name = 'keep_s' and (given ->> member.name)::numeric = 0)
             then member.name || ' is ' || left(given ->> member.name, 40) || ', expected more than 0, at most 31622400'
           when member.name = 'soft_s' and jsonb_typeof(given -> 'timeout_s') = 'number'
               and (given ->> 'soft_s')::numeric >= (given ->> 'timeout_s')::numeric
@@ -33,7 +35,8 @@ begin
     from unnest(moments) as member(name) where given ? member.name;
   return jsonb_strip_nulls(jsonb_build_object(
     'extras', nullif(
-      jsonb_strip_nulls(jsonb_build_object('timeout_s', given -> 'timeout_s', 'soft_s', given -> 'soft_s')), '{}'),
+      jsonb_strip_nulls(jsonb_build_object(
+        'timeout_s', given -> 'timeout_s', 'soft_s', given -> 'soft_s', 'keep_s', given -> 'keep_s')), '{}'),
     'expires_s', given -> 'expires_s', 'expires_at', given -> 'expires_at',
     'deadline_s', given -> 'deadline_s', 'deadline_at', given -> 'deadline_at'));
 end

@@ -19,7 +19,7 @@ begin
         keep_until, keep_states, extras, expires_at, deadline_at)
     select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
       asyncq._max_attempts(job.max_attempts), job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta,
-      job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, moment),
+      job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
       asyncq._kept_states(job.states, job.idempotency_key), job.extras,
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
@@ -56,9 +56,10 @@ declare
   added bigint;
 begin
   insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta,
-      extras, expires_at, deadline_at)
+      extras, keep_until, expires_at, deadline_at)
     select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
       job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta, job.extras,
+      asyncq._kept_until(null, null, null, job.extras, moment),
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
     from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
@@ -91,7 +92,7 @@ begin
       flags = job.flags, meta = job.meta, unique_key = job.unique_key, extras = job.extras,
       expires_at = asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       deadline_at = asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment),
-      keep_until = greatest(old.keep_until, asyncq._kept_until(job.states, job.period, job.window_s, old.created_at)),
+      keep_until = greatest(old.keep_until, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, old.created_at)),
       keep_states = case when asyncq._kept_states(job.states, job.idempotency_key) <@ old.keep_states then old.keep_states
         else array_cat(old.keep_states, asyncq._kept_states(job.states, job.idempotency_key)) end,
       attempts = 0, interruptions = 0, last_error = null, revision = old.revision + 1, updated_at = moment
@@ -126,16 +127,18 @@ end
 $$;
 
 -- Until when an ended job of an add has to be kept: for the period of its unique policy, if that looks at ended jobs.
--- Also for the window of its idempotency key. Null: it is not kept.
-create or replace function asyncq._kept_until(states text[], period text, window_s float8, created_at timestamptz)
-  returns timestamptz
+-- Also for the window of its idempotency key. -infinity: not so, but its extras say how long its history is kept, and
+-- _end_jobs has to write its end. Null: it is not kept.
+create or replace function asyncq._kept_until(
+  states text[], period text, window_s float8, extras jsonb, created_at timestamptz) returns timestamptz
   language sql stable
   as $$
   select greatest(
     case when states && '{completed,cancelled,discarded}' then
       coalesce(((created_at at time zone 'UTC') + asyncq._period(period)) at time zone 'UTC', 'infinity')
     end,
-    created_at + make_interval(secs => window_s))
+    created_at + make_interval(secs => window_s),
+    case when (extras ->> 'keep_s')::float8 > 0 then '-infinity'::timestamptz end)
   $$;
 
 -- In which end states a job of an add has to be kept: those that its unique policy names; all for an idempotency key.

@@ -39,7 +39,8 @@ begin
     select batched.* from asyncq._batched_jobs(job_id) as batched) as stored;
   if job.id is null then
     return query
-      select 'ended', 'ended as ' || ended.state || ' at ' || ended.ended_at
+      select 'ended', 'ended as ' || ended.state || ' at ' || ended.ended_at || ', kept until ' || ended.keep_until || ' '
+        || case when ended.run_at is null then 'for later adds alone' else 'with its history' end
       from asyncq._ended_jobs as ended where ended.id = job_id;
     return;
   elsif not asyncq._is_ready(job) then

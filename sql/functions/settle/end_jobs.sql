@@ -1,17 +1,107 @@
--- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended jobs if requested. An
--- id is used twice if its sequence was not copied to another server. The later job is kept: an error would stop all.
-create or replace function asyncq._end_jobs(ids bigint[], end_state text) returns void
+-- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended jobs if that is wanted.
+-- results are the return values of their handlers as JSON, durations_s the times of their last runs. Both are parallel
+-- to ids; null: none, and not known.
+create or replace function asyncq._end_jobs(
+  ids bigint[], end_state text, results text[] default null, durations_s float8[] default null) returns void
   language plpgsql volatile
   as $$
 #variable_conflict use_column
 begin
-  insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, unique_key)
-    select job.id, job.created_at, asyncq.now(), job.keep_until, job.task_id, end_state, job.unique_key
-    from asyncq._jobs as job
-    where job.id = any(ids) and job.keep_until > asyncq.clock() and end_state = any(job.keep_states)
-    on conflict (id) do update set created_at = excluded.created_at, ended_at = excluded.ended_at, keep_until = excluded.keep_until,
-      task_id = excluded.task_id, state = excluded.state, unique_key = excluded.unique_key;
+  perform asyncq._keep_job(job, end_state, given.result, given.duration_s)
+    from unnest(ids, results, durations_s) as given(id, result, duration_s)
+    join asyncq._jobs as job on job.id = any(array[given.id])
+    left join asyncq._tasks as task on task.id = job.task_id
+    where job.keep_until is not null or task.keep_s is not null;
   delete from asyncq._jobs as job where job.id = any(ids);
+end
+$$;
+
+-- Keep a job that ends as a row of _ended_jobs, if its history is kept, or if an add asked for it. job is its row until
+-- now. An id is used twice if its sequence was not copied to another server. The later job is kept: an error would stop
+-- all.
+create or replace function asyncq._keep_job(job asyncq._jobs, end_state text, result text, duration_s float8) returns void
+  language plpgsql volatile
+  as $$
+#variable_conflict use_variable
+declare
+  -- A discarded job ended long before its row is removed.
+  ended_at constant timestamptz := case end_state when 'discarded' then job.updated_at else asyncq.now() end;
+  asked_until constant timestamptz := case
+    when job.keep_until > asyncq.clock() and end_state = any(job.keep_states) then job.keep_until end;
+  kept_until timestamptz;
+  keeps_payload boolean;
+begin
+  select ended_at + make_interval(secs => nullif(coalesce((job.extras ->> 'keep_s')::float8, task.keep_s), 0)), task.keeps_payload
+    into kept_until, keeps_payload
+    from asyncq._tasks as task where task.id = job.task_id;
+  if kept_until <= asyncq.clock() then
+    kept_until := null;
+  end if;
+  if asked_until is null and kept_until is null then
+    return;
+  end if;
+  insert into asyncq._ended_jobs (
+      id, created_at, ended_at, keep_until, task_id, state, unique_key,
+      run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta)
+    select job.id, job.created_at, ended_at, greatest(asked_until, kept_until), job.task_id, end_state,
+      case when asked_until is not null then job.unique_key end, past.*
+    from (select) as ended
+    left join (
+      select job.run_at, ended_at - make_interval(secs => duration_s), job.locked_by,
+        coalesce(job.attempts_made, job.attempts) + (duration_s is not null)::int, job.max_attempts, job.priority, job.queue,
+        case when end_state <> 'completed' then job.last_error end, case when keeps_payload then job.payload end, result::json, job.meta
+      ) as past on kept_until is not null
+    on conflict (id) do update set (
+      created_at, ended_at, keep_until, task_id, state, unique_key,
+      run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta) = row(
+      excluded.created_at, excluded.ended_at, excluded.keep_until, excluded.task_id, excluded.state, excluded.unique_key,
+      excluded.run_at, excluded.started_at, excluded.worker_id, excluded.attempts, excluded.max_attempts, excluded.priority,
+      excluded.queue, excluded.error, excluded.payload, excluded.result, excluded.meta);
+end
+$$;
+
+-- Keep a job that completed in its own row, as _keep_job. ids are those of all jobs of the statement, in order; results
+-- and ages, the microseconds that their runs took, are parallel to them.
+create or replace function asyncq._keep_completed(job asyncq._jobs, ids bigint[], results text[], ages bigint[]) returns void
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+declare
+  place constant int := width_bucket(job.id, ids);
+begin
+  perform asyncq._keep_job(job, 'completed', results[place], ages[place] / 1000000.0);
+end
+$$;
+
+-- Keep jobs of a batch that completed, if their tasks are kept. ended are their ids, the others are those of
+-- _keep_completed. No add asked to keep such a job. Its place in the arrays is found by binary search: a join would
+-- compare each job with each.
+create or replace function asyncq._keep_batch(
+  batch asyncq._batches, ended bigint[], ids bigint[], results text[], ages bigint[]) returns void
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+declare
+  moment constant timestamptz := asyncq.now();
+begin
+  insert into asyncq._ended_jobs as kept (
+      id, created_at, ended_at, keep_until, task_id, state, unique_key,
+      run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta)
+    select one.id, batch.created_at[one.member], moment, moment + make_interval(secs => task.keep_s), task.id, 'completed', null,
+      batch.run_at[one.member], moment - ages[one.place] * interval '1 us', batch.locked_by, 1, batch.max_attempts[one.member],
+      batch.priority[one.member], batch.queue[one.member], null, case when task.keeps_payload then batch.payload[one.member] end,
+      results[one.place]::json, batch.meta[one.member]
+    from (
+      select job.id, width_bucket(job.id, batch.ids) as member, width_bucket(job.id, _keep_batch.ids) as place
+      from unnest(ended) as job(id) offset 0) as one
+    join asyncq._tasks as task on task.id = batch.task_id[one.member]
+    where task.keep_s is not null
+    on conflict (id) do update set (
+      created_at, ended_at, keep_until, task_id, state, unique_key,
+      run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta) = row(
+      excluded.created_at, excluded.ended_at, excluded.keep_until, excluded.task_id, excluded.state, excluded.unique_key,
+      excluded.run_at, excluded.started_at, excluded.worker_id, excluded.attempts, excluded.max_attempts, excluded.priority,
+      excluded.queue, excluded.error, excluded.payload, excluded.result, excluded.meta);
 end
 $$;
 

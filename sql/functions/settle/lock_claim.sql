@@ -50,7 +50,10 @@ $$;
 --   of a cancelled job         nothing: the transaction has to be rolled back     cancelled
 --   cancelled by this one      it ends as cancelled, with the rest of this one    cancelled here
 --   is gone                    nothing: the transaction has to be rolled back     lost
-create or replace function asyncq._complete_claim(worker int, job bigint, token bigint, xid text) returns text
+--
+-- result is the return value of the handler as JSON; its run took duration_s.
+create or replace function asyncq._complete_claim(
+  worker int, job bigint, token bigint, xid text, result text default null, duration_s float8 default null) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -78,11 +81,11 @@ begin
   elsif is_cancelled and not is_own_doing then
     return 'cancelled';
   elsif is_cancelled then
-    perform asyncq._end_jobs(array[job], 'cancelled');
+    perform asyncq._end_jobs(array[job], 'cancelled', null, array[duration_s]);
   elsif is_asked_again then
     perform asyncq._rerun_jobs(array[job]);
   else
-    perform asyncq._end_jobs(array[job], 'completed');
+    perform asyncq._end_jobs(array[job], 'completed', array[result], array[duration_s]);
   end if;
   if serial is not null then
     delete from asyncq._queues where name = serial and locked_by = worker;

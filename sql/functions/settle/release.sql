@@ -12,9 +12,11 @@
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. A kind says that the
 -- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. The
 -- function waits for a queue that another transaction locks. A rescue must not wait, and frees the queues itself.
+-- results are the return values of handlers as JSON, for jobs that end as completed.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
-  interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true)
+  interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true,
+  results text[] default null)
   returns table (id bigint, ending text)
   language plpgsql volatile
   as $$
@@ -34,7 +36,8 @@ begin
     from asyncq._jobs as job where job.id = any(ids);
   -- First: a row that was cancelled or is to run again cannot be stored without a claim.
   if cancelled is not null then
-    perform asyncq._end_jobs(cancelled, 'cancelled');
+    perform asyncq._end_jobs(array_agg(given.id), 'cancelled', null, array_agg(given.duration_s))
+      from unnest(ids, durations_s) as given(id, duration_s) where given.id = any(cancelled);
   end if;
   if reruns is not null then
     perform asyncq._rerun_jobs(reruns);
@@ -42,8 +45,9 @@ begin
   select array_agg(job.id), array_agg(given.end_state) into ended, end_states
     from unnest(ids, ends) as given(id, end_state) join asyncq._jobs as job on job.id = any(array[given.id])
     where given.end_state is not null and job.locked_by is not null;
-  perform asyncq._end_jobs(array_agg(given.id), given.end_state)
-    from unnest(ended, end_states) as given(id, end_state) group by given.end_state;
+  perform asyncq._end_jobs(array_agg(given.id), given.end_state, array_agg(given.result), array_agg(given.duration_s))
+    from unnest(ids, ends, results, durations_s) as given(id, end_state, result, duration_s)
+    where given.id = any(ended) group by given.end_state;
   return query
     select unnest(cancelled), 'cancelled' union all select unnest(reruns), 'rerun'
     union all

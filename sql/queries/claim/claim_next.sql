@@ -1,9 +1,12 @@
--- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz) -> settled bigint, asyncq._claim.*
+-- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz, results text, ages text) -> settled bigint, asyncq._claim.*
 -- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up
 -- to max queues. The rows of these queues in _queues stay. The next job of a queue is the first that is ready. If it is
 -- not due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
+-- results and ages are those of settle_completed.
 -- Rows: first one for each settled job, with its id in settled, then the claims.
-with given as materialized (select $2::text::bigint[] as ids, $3::text::bigint[] as tokens),
+with given as materialized (
+  select $2::text::bigint[] as ids, $3::text::bigint[] as tokens, string_to_array($9::text, chr(30), '') as results,
+    $10::text::bigint[] as ages),
 held as materialized (
   select id, queue from asyncq._jobs
   where id = any((select ids from given)::bigint[]) and locked_by = $1
@@ -12,7 +15,9 @@ held as materialized (
   order by id for update skip locked),
 -- First delete the rows, then claim the next ones: two running jobs of one queue cannot be stored, even for a moment.
 gone as (
-  delete from asyncq._jobs where id = any(array(select id from held)) returning id, queue),
+  delete from asyncq._jobs as job where id = any(array(select id from held))
+  returning id, queue, case when $9::text is not null then asyncq._keep_completed(
+    job, (select ids from given), (select results from given), (select ages from given)) end),
 heads as materialized (
   select head.id, head.queue
   from (select unnest(array(select queue from gone where queue is not null)) as name limit $4::int) as queue

@@ -536,10 +536,10 @@ async def test_a_limit_during_the_commit_of_a_transactional_run_changes_nothing(
     complete, commit = transactions.store.complete_claim, transactions.store.Transaction.commit
     fired: list[str] = []
 
-    async def complete_claim(*args: Any) -> Any:
+    async def complete_claim(*args: Any, **values: Any) -> Any:
         timers.fire()
         fired.append("complete")
-        return await complete(*args)
+        return await complete(*args, **values)
 
     async def committing(self: Any) -> None:
         timers.fire()

@@ -10,7 +10,7 @@ import pytest
 from asyncq.domain import deduplication
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.job import JobSpec
-from asyncq.domain.time_limit import Timeout
+from asyncq.domain.time_limit import Keep, Timeout
 from tests.support.session import Session
 
 LIMITS: list[dict[str, Any]] = [{"timeout_s": 30}, {"soft_s": 0.5}, {"timeout_s": 31622400, "soft_s": 0.000001}]
@@ -21,6 +21,18 @@ async def test_limits_are_stored_in_one_column(sql: Session, options: dict[str, 
     """SQL and Python store the same object."""
     await sql.rows("select asyncq.add_job('t', options := $1::text::jsonb)", json.dumps(options))
     spec = JobSpec(task="t", timeout=Timeout(soft=options.get("soft_s"), hard=options.get("timeout_s")))
+    sent = json.loads(deduplication.extra(spec) or "")
+
+    assert options == json.loads(await sql.value("select extras::text from asyncq._jobs")) == sent["extras"]
+    assert options == deduplication.options(spec)
+
+
+@pytest.mark.parametrize(("keep", "keep_s"), [("1 hour", 3600), (False, 0)])
+async def test_a_time_for_which_a_job_is_kept_is_stored_in_it_too(sql: Session, keep: Keep, keep_s: float) -> None:
+    """False is 0, which another time of the task does not replace."""
+    options = {"keep_s": keep_s}
+    await sql.rows("select asyncq.add_job('t', options := $1::text::jsonb)", json.dumps(options))
+    spec = JobSpec(task="t").with_options(keep=keep)
     sent = json.loads(deduplication.extra(spec) or "")
 
     assert options == json.loads(await sql.value("select extras::text from asyncq._jobs")) == sent["extras"]
@@ -47,6 +59,9 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"timeout_s": 30, "soft_s": 30}, "soft_s", "soft_s is 30, expected less than timeout_s, 30"),
     ({"timeout_s": "x", "soft_s": 30}, "timeout_s", "timeout_s must be a number of seconds"),
     ({"expires_s": 0}, "expires_s", f"expires_s is 0, {RANGE}"),
+    ({"keep_s": -1}, "keep_s", f"keep_s is -1, {RANGE}"),
+    ({"keep_s": 31622401}, "keep_s", f"keep_s is 31622401, {RANGE}"),
+    ({"keep_s": True}, "keep_s", "keep_s must be a number of seconds"),
     ({"expires_s": "5 min"}, "expires_s", "expires_s must be a number of seconds"),
 ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.session import Session
 
-UNTIL = "select asyncq._kept_until($1, $2, $3, '2026-03-01 00:00:00+00')::text"
+UNTIL = "select asyncq._kept_until($1, $2, $3, $4::text::jsonb, '2026-03-01 00:00:00+00')::text"
 DAY = {"window_s": 86400}
 
 
@@ -22,6 +22,9 @@ DAY = {"window_s": 86400}
         (DAY | {"states": ["completed"], "period": "PT1H"}, "2026-03-02 00:00:00+00"),
         (DAY | {"states": ["completed"], "period": "P1M"}, "2026-04-01 00:00:00+00"),
         (DAY | {"states": ["active"], "period": "P1M"}, "2026-03-02 00:00:00+00"),
+        ({"extras": '{"keep_s": 60}'}, "-infinity"),
+        ({"extras": '{"keep_s": 0, "timeout_s": 5}'}, None),
+        (DAY | {"extras": '{"keep_s": 60}'}, "2026-03-02 00:00:00+00"),
     ],
     ids=str,
 )
@@ -31,4 +34,4 @@ async def test_a_job_is_kept_for_the_longest_period_that_is_requested(
     """The policy and a repeatable request may both keep it."""
     await sql.execute("set local timezone = 'UTC'")
 
-    assert until == await sql.value(UNTIL, *(extra.get(name) for name in ("states", "period", "window_s")))
+    assert until == await sql.value(UNTIL, *(extra.get(name) for name in ("states", "period", "window_s", "extras")))
