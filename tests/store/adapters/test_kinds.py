@@ -7,13 +7,15 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
+import sqlalchemy.exc
 import sqlalchemy.ext.asyncio
 import sqlalchemy.orm
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from asyncq import Client, ConfigurationError, StoreUnavailable
+from asyncq import Client, ConfigurationError, StoreUnavailable, TransactionUnusable
 from asyncq.store.adapters.kinds import adapter_of
+from tests.support.callers import KINDS
 from tests.support.ids import written
 
 SYNCHRONOUS = [
@@ -89,6 +91,43 @@ async def test_a_session_of_several_engines_has_to_say_which(client: Client, dsn
     await engine.dispose()
 
     assert added.id == (await client.get_job(added.id)).id
+
+
+@pytest.mark.parametrize("kind", ["sqlalchemy session, asyncpg", "sqlalchemy session, psycopg", "psycopg connection"])
+async def test_a_statement_and_its_parameters_are_sent_as_they_are(dsn: str, kind: str) -> None:
+    """Colons, percent signs and backslashes have a meaning for some libraries, and none in a statement of asyncq."""
+    statement = r"select 'a:b %s % 12:30 \:c' || $1::text as said, (array[1, 2, 3])[2:$2::int] as some -- :d % e"
+    async with KINDS[kind](dsn, None) as caller:
+        (row,) = await adapter_of(caller.connection, autocommit=None).fetch(statement, ":f %s", 3)
+
+    assert (r"a:b %s % 12:30 \:c:f %s", [2, 3]) == (row["said"], row["some"])
+
+
+async def test_a_session_whose_flush_failed_has_to_be_rolled_back(client: Client, dsn: str) -> None:
+    """SQLAlchemy refuses the statement; afterwards the session can be used again."""
+    engine = create_async_engine(dsn.replace("postgresql://", "postgresql+asyncpg://"))
+    async with AsyncSession(engine) as session:
+        session.add(Order(id=1))
+        with pytest.raises(sqlalchemy.exc.ProgrammingError):
+            await session.flush()
+        with pytest.raises(TransactionUnusable, match="roll it back first"):
+            await client.add_job("t", connection=session)
+        await session.rollback()
+        await client.add_job("t", connection=session)
+    await engine.dispose()
+
+
+async def test_a_connection_that_is_not_there_is_unavailable(client: Client, dsn: str) -> None:
+    """Nothing was sent: the engine's pool has no free connection, or the connection is closed."""
+    url = dsn.replace("postgresql://", "postgresql+asyncpg://")
+    engine = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.05)
+    async with engine.connect() as closed, AsyncSession(engine) as session:
+        for given in (session, closed):
+            with pytest.raises(StoreUnavailable, match="cannot be sent") as caught:
+                await client.add_job("t", connection=given)
+            assert "not_sent" == caught.value.outcome
+            await closed.close()
+    await engine.dispose()
 
 
 async def test_a_server_that_cannot_be_reached_is_reported() -> None:
