@@ -3,7 +3,7 @@
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
 from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
-from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo
+from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo, SyncAdd, SyncAddMiddleware
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
@@ -113,6 +113,7 @@ from asyncq.domain.task import Task, task
 from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.run.context import JobContext
+from asyncq.sync_client import SyncClient
 from asyncq.worker import Worker
 
 __all__ = [
@@ -222,6 +223,9 @@ __all__ = [
     "Snooze",
     "StoreError",
     "StoreUnavailable",
+    "SyncAdd",
+    "SyncAddMiddleware",
+    "SyncClient",
     "TableRetry",
     "Task",
     "TaskError",

@@ -15,8 +15,8 @@ from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_job_id
-from asyncq.domain.around import AddMiddleware, check_middleware, name_of
-from asyncq.domain.deduplication import DEFAULT_WINDOW, LONGEST_WINDOW
+from asyncq.domain.around import AddMiddleware, PassedOn, check_middleware
+from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.options import whole_number
@@ -98,10 +98,7 @@ class Client:
         # A pooler's sessions keep no prepared statements.
         self._hints = None if self._database.is_pooled else HandoffHints()
         self._registry = None if tasks is None else Registry(tasks)
-        if not isinstance(idempotency_window, timedelta) or not timedelta(0) < idempotency_window <= LONGEST_WINDOW:  # pyright: ignore[reportUnnecessaryIsInstance]
-            said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
-            raise ConfigurationError(f"{said}, got {idempotency_window!r}")
-        self._window = idempotency_window
+        self._window = check_window(idempotency_window)
         self._retry_for_s = seconds(retry_for, "retry_for")
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
@@ -319,29 +316,15 @@ class Client:
         self, middleware: AddMiddleware, inner: AddSpecs, specs: Sequence[JobSpec], connection: Connection | None
     ) -> list[Added]:
         """Call a middleware, which may replace the jobs, and neither leave one out nor add another one."""
-        name = name_of(middleware)
-        found: list[Added] | None = None
-        is_adding = False
+        passed_on = PassedOn(middleware, specs)
 
         async def add(replaced: Sequence[JobSpec]) -> list[Added]:
-            nonlocal found, is_adding
-            if is_adding or found is not None:
-                raise ConfigurationError(f"middleware {name} added its jobs a second time")
-            if len(replaced) != len(specs):
-                said = f"middleware {name} passed on {len(replaced)} jobs of {len(specs)}"
-                raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
-            checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
-            is_adding = True
-            try:
-                found = await inner(checked, connection)
-            finally:
-                is_adding = False
-            return found
+            with passed_on.adding(replaced):
+                checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
+                return passed_on.keep(await inner(checked, connection))
 
         await middleware(specs, add)
-        if found is None:
-            raise ConfigurationError(f"middleware {name} did not add its jobs: it has to call add(specs)")
-        return found
+        return passed_on.results()
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
         if self._use_local_time:

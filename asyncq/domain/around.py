@@ -1,7 +1,8 @@
 """What a program puts around its worker, its runs and its adds: the types, and the checks of the functions."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -64,6 +65,53 @@ class AddMiddleware(Protocol):
     def __call__(self, specs: Sequence[JobSpec], add: Add, /) -> Awaitable[Any]: ...
 
 
+class SyncAdd(Protocol):
+    """Adds the jobs of a call of a `SyncClient`, or those that replace them, and returns their results."""
+
+    def __call__(self, specs: Sequence[JobSpec], /) -> list[Added]: ...
+
+
+class SyncAddMiddleware(Protocol):
+    """A plain function around the adds of a `SyncClient`, which may replace their jobs."""
+
+    def __call__(self, specs: Sequence[JobSpec], add: SyncAdd, /) -> Any: ...
+
+
+class PassedOn:
+    """The jobs that a middleware passes on. It may replace jobs, and neither leave one out nor add another one."""
+
+    def __init__(self, middleware: Callable[..., Any], specs: Sequence[JobSpec]) -> None:
+        self._name = name_of(middleware)
+        self._jobs = len(specs)
+        self._found: list[Added] | None = None
+        self._is_adding = False
+
+    @contextmanager
+    def adding(self, replaced: Sequence[JobSpec]) -> Generator[None]:
+        """Check the jobs that the block adds; ConfigurationError if one is missing, or if they were added before."""
+        if self._is_adding or self._found is not None:
+            raise ConfigurationError(f"middleware {self._name} added its jobs a second time")
+        if len(replaced) != self._jobs:
+            said = f"middleware {self._name} passed on {len(replaced)} jobs of {self._jobs}"
+            raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
+        self._is_adding = True
+        try:
+            yield
+        finally:
+            self._is_adding = False
+
+    def keep(self, added: list[Added]) -> list[Added]:
+        """Keep the results of the add, and return them."""
+        self._found = added
+        return added
+
+    def results(self) -> list[Added]:
+        """Return the results after the middleware has ended; ConfigurationError if it has not added its jobs."""
+        if self._found is None:
+            raise ConfigurationError(f"middleware {self._name} did not add its jobs: it has to call add(specs)")
+        return self._found
+
+
 def claimed_job(claim: Claim, task: str, worker_id: int) -> Job:
     """A job as it was when a worker claimed it."""
     return Job(
@@ -117,6 +165,23 @@ def check_middleware(given: Any) -> tuple[Callable[..., Any], ...]:
     for function in functions:
         if not callable(function) or not _is_coroutine_function(function):
             raise ConfigurationError(f"a middleware is a coroutine function of two arguments, got {function!r}")
+        _check_arguments(function)
+    return functions
+
+
+def check_sync_middleware(given: Any) -> tuple[Callable[..., Any], ...]:
+    """Check the middleware of a `SyncClient`; ConfigurationError unless it is a list of plain functions."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"middleware must be a list of functions, got {given!r}")
+    functions = tuple(cast("Iterable[Any]", given))
+    for function in functions:
+        if not callable(function):
+            raise ConfigurationError(f"a middleware is a function of two arguments, got {function!r}")
+        if _is_coroutine_function(function):
+            raise ConfigurationError(
+                f"middleware {name_of(function)} is a coroutine function, and SyncClient has no event loop: write a "
+                "plain function that returns add(specs)"
+            )
         _check_arguments(function)
     return functions
 

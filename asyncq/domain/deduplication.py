@@ -12,6 +12,7 @@ import msgspec
 
 from asyncq.domain.base_types import write_json
 from asyncq.domain.canonical import quote
+from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import JobSpec
 from asyncq.domain.time_limit import Extras, extras_of
 from asyncq.domain.unique import DEFAULT_STATES, OnConflict, UniquePolicy
@@ -24,6 +25,14 @@ SINGLETON = UniquePolicy(on_conflict=OnConflict.IGNORE)
 
 # Not a strategy of the Open Job Spec: the job has the key, but ignores other jobs.
 FORCED = "add"
+
+
+def check_window(window: Any) -> timedelta:
+    """Return a window of idempotency keys; ConfigurationError unless it is above 0 and at most 366 days."""
+    if not isinstance(window, timedelta) or not timedelta(0) < window <= LONGEST_WINDOW:
+        said = f"idempotency_window is a timedelta above 0 of at most {LONGEST_WINDOW.days} days"
+        raise ConfigurationError(f"{said}, got {window!r}")
+    return window
 
 
 def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]:

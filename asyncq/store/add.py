@@ -19,9 +19,9 @@ import msgspec
 from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
-from asyncq.store.database import Database
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
+from asyncq.store.schema import Schema
 from asyncq.store.sizes import check_size
 
 # Separates the elements of a text; neither JSON nor a task's name can contain it.
@@ -61,7 +61,7 @@ class HandoffHints:
 
 
 async def add_jobs(
-    database: Database,
+    database: Schema,
     connection: asyncpg.Connection,
     specs: Sequence[JobSpec],
     way_in: WayIn = "directly",
@@ -113,7 +113,7 @@ async def add_jobs(
 
 
 async def _add_plain(
-    database: Database, connection: asyncpg.Connection, spec: JobSpec, hints: HandoffHints
+    database: Schema, connection: asyncpg.Connection, spec: JobSpec, hints: HandoffHints
 ) -> int | None:
     """Add a plain job; its id, or None if its task is not stored yet."""
     values = (spec.task, spec.payload, spec.max_attempts, spec.priority)
@@ -128,7 +128,7 @@ async def _add_plain(
     return rows[0]["id"] if rows else None
 
 
-async def _add_keyless(database: Database, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
+async def _add_keyless(database: Schema, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
     """Add a job without a key; its id, or None if its task is not stored yet."""
     values = (spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at), extra(spec))
     (row,) = await connection.fetch(database.query("add_keyless_job"), *values)

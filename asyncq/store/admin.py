@@ -12,6 +12,7 @@ from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
 from asyncq.store.database import Connection, Database
+from asyncq.store.schema import Schema
 from asyncq.store.sizes import check_size
 
 Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
@@ -26,7 +27,7 @@ _BEHIND_META = ', "state" : '
 
 
 async def administer(
-    database: Database,
+    database: Schema,
     connection: Connection,
     act: Act,
     ids: Sequence[int],
@@ -44,7 +45,7 @@ async def administer(
     return await _jobs(database, connection, "administer_jobs", act, ids, *values)
 
 
-async def remove_job(database: Database, connection: Connection, key: str) -> Job | None:
+async def remove_job(database: Schema, connection: Connection, key: str) -> Job | None:
     """Remove the job of a key; returns it, None if there is none."""
     return _only(await _jobs(database, connection, "remove_job", key))
 
@@ -67,7 +68,7 @@ async def cleanup(
     return {row["task"]: row["removed"] for row in rows}
 
 
-async def get_job(database: Database, connection: Connection, job_id: int) -> Job | None:
+async def get_job(database: Schema, connection: Connection, job_id: int) -> Job | None:
     """Read the job of an id, with its failed attempts; None if there is none."""
     for row in await database.fetch(connection, "get_job", job_id):
         return msgspec.structs.replace(read_job(row["document"]), errors=_read_errors(row["errors"]))
@@ -158,7 +159,7 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
     return WorkerInfo(**row)
 
 
-async def _jobs(database: Database, connection: Connection, query: str, *args: Any) -> list[Job]:
+async def _jobs(database: Schema, connection: Connection, query: str, *args: Any) -> list[Job]:
     check_size("ids", args)
     return [read_job(row["document"]) for row in await database.fetch(connection, query, *args)]
 

@@ -19,9 +19,9 @@ from asyncq.store.hosts import Hosts
 from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
 from asyncq.store.pooled import PooledConnection, assignments, prelude
+from asyncq.store.schema import Schema
 from asyncq.store.sessions import check_mode, check_own_session
 from asyncq.store.sizes import check_size
-from asyncq.store.statements import check_schema, query
 
 # The layers above name the driver's types by these.
 Connection = asyncpg.Connection
@@ -56,7 +56,7 @@ SETTINGS = {
 }
 
 
-class Database:
+class Database(Schema):
     """The DSN and the schema that hold the jobs.
 
     ConfigurationError if the schema's name or a parameter of the DSN cannot be used, or if the DSN names a service that
@@ -80,7 +80,7 @@ class Database:
         self.is_pooled = self._statement_cache_size == 0
         self._has_own_sessions = False
         self.has_session_locks = not self.is_pooled
-        self.schema = check_schema(schema)
+        super().__init__(schema)
 
     async def connect(
         self, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None
@@ -176,14 +176,6 @@ class Database:
         if self._statement_cache_size is not None:
             how["statement_cache_size"] = self._statement_cache_size
         return how
-
-    def query(self, name: str) -> str:
-        return query(name, self.schema)
-
-    async def fetch(self, connection: asyncpg.Connection, name: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement of sql/queries, named by its file without the ending, on any connection."""
-        with calling(self.schema):
-            return await connection.fetch(self.query(name), *args)
 
 
 class ReconnectingConnection:

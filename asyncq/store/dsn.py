@@ -22,6 +22,7 @@ _KEYWORD = re.compile(
     r"\s*([A-Za-z_]+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*)?)(?:\s+|$)", re.DOTALL
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_STATEMENT_CACHE_SIZE = re.compile(r"(?:^|\s)statement_cache_size\s*=\s*'?[0-9]*'?(?=\s|$)")
 _WHOLE = re.compile(r"-?[0-9]{1,6}", re.ASCII)
 
 # The parameters that asyncpg reads in a service; it ignores all others there.
@@ -123,6 +124,22 @@ def read_dsn(dsn: str) -> Dsn:
         if value and name not in given | _OF_ASYNCPG:
             words.append((name, "=", quote(value, safe="")))
     return _Reading(before, words).done(service)
+
+
+def for_libpq(dsn: str) -> str:
+    """Rewrite a DSN of any form for libpq, which knows neither SQLAlchemy's words nor those of asyncpg."""
+    scheme = _SCHEME.match(dsn)
+    if scheme is None:
+        return _STATEMENT_CACHE_SIZE.sub(" ", dsn)
+    before, _, asked = dsn.partition("?")
+    kept: list[str] = []
+    for name, _, raw in (word.partition("=") for word in asked.split("&") if word):
+        value = unquote_plus(raw)
+        if name != "statement_cache_size":
+            word = "sslmode" if name == "ssl" and value in _SSL_MODES else name
+            # libpq takes neither `+` for a space nor a further `=`.
+            kept.append(f"{word}={quote(value, safe='')}")
+    return "postgresql" + before[scheme.end() :] + ("?" + "&".join(kept) if kept else "")
 
 
 def warn_of_ignored(dsn: Dsn, stacklevel: int = 2) -> None:

@@ -8,6 +8,7 @@ import asyncpg
 
 from asyncq.domain.errors import ConfigurationError
 from asyncq.store.adapters.kinds import Adapter
+from asyncq.store.adapters.synchronous import SyncAdapter
 from asyncq.store.database import Database
 from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, query, render, sql_file
@@ -23,7 +24,7 @@ async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
     return "by_enqueue" if may["by_enqueue"] and not may["directly"] else "directly"
 
 
-async def way_in_of(adapter: Adapter, schema: str, known: MutableMapping[object, WayIn]) -> WayIn:
+async def way_in_of(adapter: Adapter | SyncAdapter, schema: str, known: MutableMapping[object, WayIn]) -> WayIn:
     """Return the `way_in` of a caller's connection of another library; it is read once for each engine."""
     with calling(schema):
         origin = await adapter.origin()

@@ -72,4 +72,6 @@ def test_the_checker_reports_the_marked_lines_and_no_others(seen_by: Callable[[]
 
 def test_lines_are_marked() -> None:
     """Otherwise the tests above would check no line."""
-    assert {"adding.py", "around.py", "connections.py", "handlers.py", "recurring.py"} == {name for name, _ in marked()}
+    expected = {"adding.py", "around.py", "connections.py", "handlers.py", "recurring.py", "without_a_loop.py"}
+
+    assert expected == {name for name, _ in marked()}

@@ -50,7 +50,7 @@ def _of_psycopg(error: BaseException, names: set[str]) -> Answer | StoreError:
 
 
 def _of_sqlalchemy(error: BaseException, names: set[str]) -> StoreError:
-    if "sqlalchemy.PendingRollbackError" in names:
+    if names & {"sqlalchemy.PendingRollbackError", "django.TransactionManagementError"}:
         said = "the transaction of the session or connection has failed: roll it back first"
         return TransactionUnusable(f"{said}: {_line(error)}", sqlstate="25P02")
     if names & {"sqlalchemy.ResourceClosedError", "sqlalchemy.TimeoutError"}:

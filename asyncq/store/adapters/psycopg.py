@@ -1,7 +1,7 @@
 """Runs statements on asynchronous connections of psycopg 3.
 
 A connection begins a transaction with its first statement, unless it was opened with `autocommit=True`. psycopg is not
-imported here: whoever has a connection has imported it.
+imported here: the caller has imported it.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Runs statements on sessions and connections of SQLAlchemy, by whichever driver these use.
 
 SQLAlchemy begins a transaction with the first statement of a session or connection. So a statement that is sent through
-it is part of that transaction. It is not imported here: whoever has a session has imported it.
+it is part of that transaction. It is not imported here: the caller has imported it.
 """
 
 import re
@@ -68,8 +68,8 @@ def connection_of(session: Any) -> Any:
         return session.connection()
     except errors.UnboundExecutionError as error:
         raise ConfigurationError(
-            f"the session does not say which of its engines leads to the jobs: {error}; pass the connection, as in "
-            "connection=await session.connection(bind_arguments={'mapper': Order})"
+            f"the session does not say which of its engines leads to the jobs: {error}; pass the connection, that of "
+            "session.connection(bind_arguments={'mapper': Order}), which an AsyncSession awaits"
         ) from error
     except (OSError, errors.OperationalError) as error:
         said = str(getattr(error, "orig", error)).partition("\n")[0]

@@ -27,7 +27,8 @@ class Noop:
 @asynccontextmanager
 async def pool_of(dsn: str) -> AsyncGenerator[AsyncConnectionPool]:
     """The pool that it wants to be given."""
-    async with AsyncConnectionPool(dsn, min_size=2, max_size=12, open=False) as pool:
+    pool: AsyncConnectionPool = AsyncConnectionPool(dsn, min_size=2, max_size=12, open=False)
+    async with pool:
         yield pool
 
 
