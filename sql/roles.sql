@@ -83,7 +83,7 @@ grant execute on function
   asyncq._force_unlock_workers, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
-  asyncq._is_ready, asyncq._is_responsive, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._leave_on_call,
+  asyncq._is_ready, asyncq._is_responsive, asyncq._joined_arrays, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._leave_on_call,
   asyncq._limit_at, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_queues, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._mixes_keys, asyncq._new_job, asyncq._nfc,

@@ -385,6 +385,13 @@ class JobTimedOut(JobEvent, frozen=True, kw_only=True):
     timeout_s: float
 
 
+class ItemsFailed(JobEvent, frozen=True, kw_only=True):
+    """Some items of a job failed, the others did not; this is committed; JobRetried or the like follows."""
+
+    failed: int
+    total: int
+
+
 class JobRetried(JobEvent, frozen=True, kw_only=True):
     """An attempt failed; this is committed, and the job waits for its retry."""
 

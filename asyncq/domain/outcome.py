@@ -18,6 +18,8 @@ A request that was recorded in a running job's row overrules the outcome; only t
     cancelled      deleted                                        -
     rerun          begins again, with the new payload             0
 
+A job with items is settled alike; the items that are left to do replace its payload.
+
 After its deadline a job gets no further attempt: where one would start later, the job is discarded.
 
 A job that a shutdown interrupted ten times in a row, or whose transaction was aborted ten times, may itself be the
@@ -28,6 +30,7 @@ from functools import partial
 from typing import Literal, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from asyncq.domain.attempt import AttemptKind
 from asyncq.domain.errors import seconds
@@ -43,6 +46,21 @@ LONGEST_ABORT_DELAY_S = 10.0
 PAST_DEADLINE = "DeadlineExceeded: no attempt is made after the deadline of the job"
 
 
+class Rest(msgspec.Struct, frozen=True):
+    """The items of a job that are left to do after a run: the payload of the next one, as JSON text.
+
+    `failed` of its `total` items failed; those that a Discard gave up are not left.
+    """
+
+    payload: str
+    failed: int
+    total: int
+
+    @property
+    def some_are_done(self) -> bool:
+        return self.failed < self.total
+
+
 class Completed(msgspec.Struct, frozen=True):
     """The handler returned; `result` is the value as JSON, None if there is none or it is not kept."""
 
@@ -53,6 +71,7 @@ class Failed(msgspec.Struct, frozen=True):
     """The handler raised, or the payload did not decode."""
 
     error: str
+    rest: Rest | None = None
 
 
 class TimedOut(msgspec.Struct, frozen=True):
@@ -67,18 +86,21 @@ class RetryLater(msgspec.Struct, frozen=True):
 
     error: str
     delay_s: float
+    rest: Rest | None = None
 
 
 class Discarded(msgspec.Struct, frozen=True):
     """The handler raised Discard."""
 
     error: str
+    rest: Rest | None = None
 
 
 class Snoozed(msgspec.Struct, frozen=True):
     """The handler raised Snooze."""
 
     delay_s: float
+    rest: Rest | None = None
 
 
 class Interrupted(msgspec.Struct, frozen=True):
@@ -119,7 +141,8 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     `end` is the state in which the job ends; then the other fields have no meaning. It is None for a job that waits or
     is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
     `kind` is that of the failed attempt to record; None if there is none. `duration_s` is the time that the run took.
-    `result` is the return value of the handler as JSON.
+    `result` is the return value of the handler as JSON. `payload` replaces that of the job: the items that are left to
+    do.
     """
 
     id: int
@@ -134,6 +157,12 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     kind: AttemptKind | None = None
     duration_s: float | None = None
     result: str | None = None
+    payload: str | None = None
+
+
+def rest_of(outcome: Outcome) -> Rest | None:
+    """The items that a run has left, if some are done; None for all items, and for the outcomes of other jobs."""
+    return outcome.rest if isinstance(outcome, Failed | RetryLater | Discarded | Snoozed) else None
 
 
 def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float = 0.0) -> Settlement:
@@ -141,6 +170,12 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
 
     `random` is between 0 and 1, for jitter; `now` is the time of the performance counter, for the deadline.
     """
+    settlement = _settlement(claim, outcome, policy, random, now)
+    rest = rest_of(outcome)
+    return settlement if rest is None else replace(settlement, payload=rest.payload)
+
+
+def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float) -> Settlement:
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     match outcome:
         case Completed(result):

@@ -12,7 +12,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -45,8 +45,8 @@ class Context:
 class Signature:
     """How a handler is called; TaskError if it cannot be served.
 
-    If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself. `uses` has
-    the resources of the parameters that take one.
+    If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself, of
+    `payload_type`. `uses` has the resources of the parameters that take one.
     """
 
     def __init__(self, handler: Callable[..., Any], name: str) -> None:
@@ -61,6 +61,7 @@ class Signature:
         payload = [parameter for parameter in parameters if parameter not in context]
         self.takes_context = bool(context)
         self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
+        self.payload_type: Any = _annotation(payload[0]) if self.whole_payload else None
         self._arguments = _arguments(payload)
         # Each field of a payload has a name, also that of a parameter that is positional only.
         named = [each.replace(kind=max(each.kind, each.POSITIONAL_OR_KEYWORD)) for each in payload]
@@ -82,7 +83,8 @@ class Signature:
         self._context_name = context[0].name if context else ""
         self._context_at = by_position.index(context[0]) if context and context[0] in by_position else None
         self._default = payload[0].default if self.whole_payload else inspect.Parameter.empty
-        self._empty_means_default = self._default is not inspect.Parameter.empty and not self._decodes(EMPTY)
+        self.has_default = self._default is not inspect.Parameter.empty
+        self._empty_means_default = self.has_default and not self._decodes(EMPTY)
 
     @functools.cached_property
     def returned(self) -> Any:
@@ -374,6 +376,11 @@ def _members(annotation: Any) -> tuple[Any, ...]:
         if hasattr(annotation, real):
             return _members(getattr(annotation, real))
     return (annotation,)
+
+
+def is_list(annotation: Any) -> bool:
+    """Whether the values of a type are lists."""
+    return all((typing.get_origin(kind) or kind) in (list, Sequence) for kind in _members(annotation))
 
 
 def is_scalar(annotation: Any) -> bool:

@@ -21,6 +21,7 @@ from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec
 from asyncq.domain.options import switch
+from asyncq.domain.many import check_items
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature, call_of, innermost
@@ -74,6 +75,7 @@ class Task(Generic[P]):
         address: Where another process finds the handler, which runs there; None if it runs in this process.
         keep_s: For how many seconds its jobs are kept after their end, 0 for not at all; None: as the worker says.
         keeps_payload: Whether they are kept with their payload.
+        items: Whether its handler returns an outcome for each item of the payload.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -101,6 +103,7 @@ class Task(Generic[P]):
         run_in: Literal["process"] | None = None,
         keep: Keep | None = None,
         keep_payload: bool = True,
+        items: bool = False,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -137,6 +140,7 @@ class Task(Generic[P]):
         self.on_discarded = on_discarded
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
         self._check_timeout()
+        self.items = check_items(items, self.name, self.signature, completes=completes)
         self.needs_row = self._completes(completes) or self.isolation is not None
         self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
@@ -348,6 +352,7 @@ def task(
     run_in: Literal["process"] | None = None,
     keep: Keep | None = None,
     keep_payload: bool = True,
+    items: bool = False,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -394,6 +399,9 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         keep: How long its jobs are kept after their end, with payload and result: seconds, a timedelta, text such as
             `"7 days"`; False for not at all. By default as the worker says, which keeps none.
         keep_payload: Whether they are kept with their payload; True by default.
+        items: Whether the payload is a list, and the handler returns None or a list of outcomes, one for each item: an
+            exception, or anything else for an item that is done. The items that failed are the payload of the retry.
+            False by default.
 
     Returns:
         The task.

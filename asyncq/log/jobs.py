@@ -9,6 +9,7 @@ SENTENCES: Table = {
     on.JobStarted: debug(f"{_JOB} starts"),
     on.JobCompleted: debug(f"{_JOB} completed in %(ms).1f ms", ms=lambda e: e.duration_s * 1000),
     on.JobTimedOut: warning(f"{_JOB} was cancelled by its time limit of %(timeout_s)g s, after %(duration_s).1f s"),
+    on.ItemsFailed: debug(f"%(failed)s of %(total)s items of {_JOB} failed; the others are done"),
     on.JobRetried: warning(f"{_JOB} failed, next try in %(delay_s).1f s: %(error)s", error=first_line),
     # Without the traceback if the record has the exception.
     on.JobDiscarded: error(

@@ -77,6 +77,7 @@ async def settle_rest(
         [item.kind for item in items],
         [item.duration_s for item in items],
         [item.result for item in items],
+        [item.payload for item in items],
     )
     return {row["id"]: row["ending"] for row in rows}
 

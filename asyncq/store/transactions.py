@@ -14,7 +14,7 @@ from asyncq.domain.job import Claim
 from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
 from asyncq.store.failures import UNTIDY, calling
 
-Completion = Literal["completed", "rerun", "cancelled here", "cancelled", "lost"]
+Completion = Literal["completed", "in part", "rerun", "cancelled here", "cancelled", "lost"]
 CommitStatus = Literal["in progress", "committed", "aborted", "unknown", "lost"]
 
 ROLLBACK_S = 5.0
@@ -48,10 +48,12 @@ async def complete_claim(
     *,
     result: str | None,
     duration_s: float,
+    rest: str | None = None,
 ) -> Completion:
     """Complete a job in the transaction that locks its claim; waits for other locks of its row.
 
-    `result` is the return value of its handler as JSON, `duration_s` the time of the run until now.
+    `result` is the return value of its handler as JSON, `duration_s` the time of the run until now. With a rest, the
+    payload of the items that are left to do, the claim stays: `"in part"`.
 
     After `"cancelled here"` this transaction had cancelled the job. After `"cancelled"` and `"lost"` nothing was
     written, and the transaction has to be rolled back. TransactionUnusable if it is aborted, or has ended.
@@ -62,7 +64,7 @@ async def complete_claim(
                 "the transaction in which the job was to be completed has ended: its handler must not end it",
                 sqlstate=ENDED,
             )
-    arguments = (worker_id, claim.id, claim.token, xid, result, duration_s)
+    arguments = (worker_id, claim.id, claim.token, xid, result, duration_s, rest)
     (row,) = await database.fetch(connection, "complete_claim", *arguments)
     return row["ending"]
 

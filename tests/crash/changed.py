@@ -78,6 +78,13 @@ CHANGED = [
         ("tests/sql/settle/test_settle.py::test_a_settlement_without_numbers_only_unlocks",),
     ),
     Changed(
+        "the items that a run has done are tried again",
+        "sql/functions/settle/release.sql",
+        "      payload = coalesce(given.payload::json, job.payload),\n",
+        "",
+        ("tests/sql/settle/test_release.py::test_a_payload_replaces_that_of_its_job_alone",),
+    ),
+    Changed(
         "an administrator's call acts on rows that came back while it waited",
         "sql/functions/admin/administer_jobs.sql",
         "    where job.id = any(locked) and case act\n",

@@ -104,6 +104,16 @@ async def _(scene: Scene) -> None:
     await scene.make_worker(task(hang)).run_once()
 
 
+@provokes(events.ItemsFailed, events.JobRetried)
+async def _(scene: Scene) -> None:
+    @task(items=True)
+    async def send(users: list[int]) -> list[Exception | None]:
+        return [None, ValueError("no such user")]
+
+    await scene.client.add_job(send, [1, 2])
+    await scene.make_worker(send).run_once()
+
+
 @provokes(events.JobExpired)
 async def _(scene: Scene) -> None:
     async def expire_jobs(*_: Any) -> list[int]:

@@ -44,7 +44,7 @@ TAKING = ("100", "2", "'{1,2,3,4,5}'", "null", "null", "null", "null")
 """What a succession has besides the ids and tokens: up to 100 queues go on, with token 2."""
 
 NO_TEXTS = "array_fill(null::text, array[200])"
-FAILED = (NO_TEXTS, *["ones"] * 4, "array_fill('failed'::text, array[200])", "ones", NO_TEXTS)
+FAILED = (NO_TEXTS, *["ones"] * 4, "array_fill('failed'::text, array[200])", "ones", NO_TEXTS, NO_TEXTS)
 """What failures have besides the ids and tokens."""
 
 
@@ -227,7 +227,8 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 500) returning id""")
         ones = [1] * len(ids)
-        values = [[None] * len(ids), ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones, [None] * len(ids)]
+        nothing = [None] * len(ids)
+        values = [nothing, ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones, nothing, nothing]
         failed = sql.run("settle_rest", 7, sorted(ids), ones, *values)
         (_, rows) = (await cost(sql, failed))["_jobs"]
 

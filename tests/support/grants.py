@@ -67,6 +67,7 @@ WORKER = {
     "function _administer_jobs": "execute",
     "function _all_ask_alike": "execute",
     "function _all_jobs": "execute",
+    "function _joined_arrays": "execute",
     "function _rerun_jobs": "execute",
     "function _cancel_running": "execute",
     "function _canonical": "execute",

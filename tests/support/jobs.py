@@ -28,15 +28,17 @@ async def add(
     priority: int = 0,
     flags: Sequence[str] | None = None,
     max_attempts: int = 25,
+    payload: str = "{}",
 ) -> int:
     """Add a job; `run_at` is an expression of SQL. Returns its id."""
     return await sql.value(
-        f"select id from asyncq.add_job($1, '{{}}', $2, {run_at}, $3, null, $4, $5)",
+        f"select id from asyncq.add_job($1, $6::text::json, $2, {run_at}, $3, null, $4, $5)",
         task,
         queue,
         max_attempts,
         priority,
         flags,
+        payload,
     )
 
 
@@ -159,10 +161,11 @@ async def settle_rest(
     kind: str | None = None,
     duration_s: float | None = None,
     result: str | None = None,
+    payload: str | None = None,
 ) -> dict[int, str]:
     """Settle claims, all in the same way. Returns what became of each."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s, result)
+    values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s, result, payload)
     numbers = [[value] * len(pairs) for value in values]
     rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
     return {row["id"]: row["ending"] for row in rows}

@@ -31,6 +31,7 @@ from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.processes import Processes
+from asyncq.engine.run.items import outcome_of_items
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.thread import run_in_thread
 from asyncq.engine.run.time_limit import time_limit_of
@@ -131,7 +132,8 @@ class Executor:
             end = await user_code.end_of(run.handler)
             outcome = self._outcome_of(run, end)
             if run.settling is not None:
-                outcome = await run.settling.end(outcome, end.error if isinstance(end, user_code.Raised) else None)
+                error = end.error if isinstance(end, user_code.Raised) else run.error  # that of items, if they failed
+                outcome = await run.settling.end(outcome, error)
             return outcome
         except BaseException:
             if isinstance(run.settling, JobTransaction):
@@ -200,6 +202,8 @@ class Executor:
             return outcome
         if end is None:
             return COMPLETED
+        if run.task.items:
+            return self._outcome_of_items(run, end)
         if run.is_kept:
             with suppress(*user_code.USERS_ERRORS):  # of a type that cannot be encoded
                 return Completed(encode_result(end))
@@ -207,6 +211,13 @@ class Executor:
             self._told_results.add(run.task.name)
             self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
         return COMPLETED
+
+    def _outcome_of_items(self, run: Run, returned: Any) -> Outcome:
+        try:
+            outcome, run.error = outcome_of_items(returned, run.claim.payload)
+        except user_code.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
+            outcome, run.error = Failed(describe(broken)), broken
+        return outcome
 
     def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""

@@ -7,6 +7,9 @@
     unknown (the claim still exists)  aborted; said in last_error            a failure; said in last_error
     the claim was lost                lost: nothing is committed             lost: nothing is committed
 
+If some items of a transactional job failed, the transaction stores the others as its payload, in place of its end. The
+completer then writes the failed attempt.
+
 At each line the worker may be cancelled, or its connection may break. Before COMMIT was sent, nothing is committed.
 After that the claim decides, because the same transaction ends it: the worker asks for it until the server answers.
 Each later write for such a run is fenced by its claim, as all others are.
@@ -40,6 +43,7 @@ from asyncq.domain.outcome import (
     TimedOut,
     clean_error,
     error_text,
+    rest_of,
 )
 from asyncq.domain.task import Isolation
 from asyncq.engine.base.backoff import backoff_s
@@ -271,8 +275,9 @@ class JobTransaction(_Settling):
         try:
             if locked is None or transaction is None:
                 return _not_begun(outcome, error)
-            if isinstance(outcome, Completed):
-                return await self._complete(transaction, locked, outcome.result)
+            rest = rest_of(outcome)
+            if isinstance(outcome, Completed) or (rest is not None and rest.some_are_done):
+                return await self._complete(transaction, locked, outcome)
         finally:
             if not self._is_beginning:  # else `begin` closes it, whose statement still runs
                 await self._close()
@@ -280,8 +285,8 @@ class JobTransaction(_Settling):
             return Aborted(outcome.error)
         return outcome
 
-    async def _complete(self, transaction: store.Transaction, locked: store.LockedClaim, result: str | None) -> Outcome:
-        resources = self._resources
+    async def _complete(self, transaction: store.Transaction, locked: store.LockedClaim, outcome: Outcome) -> Outcome:
+        resources, rest = self._resources, rest_of(outcome)
         try:
             async with asyncio.timeout(COMPLETE_S):
                 ending = await store.complete_claim(
@@ -290,8 +295,9 @@ class JobTransaction(_Settling):
                     self._worker_id,
                     self._claim,
                     locked.xid,
-                    result=result,
+                    result=outcome.result if isinstance(outcome, Completed) else None,
                     duration_s=self._duration_s,
+                    rest=None if rest is None else rest.payload,
                 )
         except (StoreError, TimeoutError) as error:
             # The connection was lost, or the server refused: nothing is committed, because COMMIT was not sent.
@@ -307,9 +313,12 @@ class JobTransaction(_Settling):
                 await transaction.commit()
         except (StoreUnavailable, TimeoutError) as error:
             self.abandon()
-            return await self._find_out(locked, since, ending, error)
+            # With items left the claim stays, and the next run finds the payload that was committed.
+            return await self._find_out(locked, since, "lost" if ending == "in part" else ending, error)
         except StoreError as error:
             return _undone(error)
+        if ending == "in part":
+            return outcome
         self.settled = ending
         return Completed()
 

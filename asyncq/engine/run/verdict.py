@@ -51,13 +51,13 @@ def outcome_of(error: BaseException, *, interrupted: bool, timed_out: TimedOut |
         if isinstance(member, KeyboardInterrupt) and _may_be_real():
             raise member
     errors = [member for member in members if not isinstance(member, asyncio.CancelledError)]
-    verdict = _decisive(errors)
+    verdict = verdict_among(errors)
     if timed_out is not None and verdict is None:
-        return TimedOut(clean_error(f"{timed_out.error}\n\n{_traceback(error)}"), timed_out.timeout_s)
+        return TimedOut(clean_error(f"{timed_out.error}\n\n{traceback_of(error)}"), timed_out.timeout_s)
     if not errors:
         if interrupted:
             return Interrupted()
-        return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{_traceback(error)}"))
+        return Failed(clean_error(f"CancelledError: the handler cancelled itself\n\n{traceback_of(error)}"))
     if verdict is None:
         return Failed(describe(error))
     # For a verdict with more to record than its reason, such as other errors of its group.
@@ -66,9 +66,9 @@ def outcome_of(error: BaseException, *, interrupted: bool, timed_out: TimedOut |
         case Discard():
             return Discarded(_last_error("Discard", verdict, whole))
         case RetryAfter():
-            return RetryLater(_last_error("RetryAfter", verdict, whole), _longest_s(errors))
+            return RetryLater(_last_error("RetryAfter", verdict, whole), longest_s(errors))
         case _:
-            return Snoozed(_longest_s(errors))
+            return Snoozed(longest_s(errors))
 
 
 def describe(error: BaseException) -> str:
@@ -77,10 +77,10 @@ def describe(error: BaseException) -> str:
         return clean_error(error.error)
     if isinstance(error, ProcessDied):  # Its traceback has no frame of the handler.
         return error_line(error)
-    return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{_traceback(error)}")
+    return clean_error(f"{type(error).__name__}: {text_of(error)}\n\n{traceback_of(error)}")
 
 
-def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze | None:
+def verdict_among(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze | None:
     """The verdict among these errors that decides, or None."""
     found = [error for error in errors if isinstance(error, Discard | RetryAfter | Snooze)]
     for kind in (Discard, RetryAfter):
@@ -90,7 +90,8 @@ def _decisive(errors: Sequence[BaseException]) -> Discard | RetryAfter | Snooze 
     return found[0] if found and len(found) == len(errors) else None
 
 
-def _longest_s(errors: Sequence[BaseException]) -> float:
+def longest_s(errors: Sequence[BaseException]) -> float:
+    """The longest wait of the verdicts among these errors."""
     return max(seconds(error.delay_s) for error in errors if isinstance(error, RetryAfter | Snooze))
 
 
@@ -100,7 +101,7 @@ def _last_error(name: str, verdict: Discard | RetryAfter, whole: BaseException) 
     said = f"{name}: {reason}" if reason else name
     has_cause = verdict.__cause__ is not None or (verdict.__context__ is not None and not verdict.__suppress_context__)
     if has_cause or whole is not verdict:
-        said += f"\n\n{_traceback(whole)}"
+        said += f"\n\n{traceback_of(whole)}"
     return clean_error(said)
 
 
@@ -110,7 +111,8 @@ def _may_be_real() -> bool:
     return in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def _traceback(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
+    """The traceback of an error, without the frames of the engine that precede the handler's."""
     try:
         shown = error.__traceback__
         while shown is not None and shown.tb_frame.f_code.co_filename.startswith(_ENGINE):

@@ -7,7 +7,7 @@ are gathered for some milliseconds first. The end of a queue's job is written im
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
@@ -41,6 +41,7 @@ from asyncq.engine.settle.reporter import Reporter
 from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
+from asyncq.store.sizes import first_piece
 from asyncq.store.workers import is_known
 
 FIRST_RETRY_S = 0.04
@@ -177,8 +178,12 @@ class Completer:
             # In two statements: the one that claims the next jobs of queues cannot settle jobs in batches.
             for runs in _by_kind([*group]):
                 await self._write_well(worker_id, runs)
-        for worker_id, part in groupby([*self._outbox.writing.values()], _worker_id):
-            await self._write_rest(worker_id, [*part], uncertain)
+        for worker_id, group in groupby([*self._outbox.writing.values()], _worker_id):
+            part = [*group]
+            while part:
+                piece = first_piece(part, len(part), _payload_size)
+                await self._write_rest(worker_id, piece, uncertain)
+                part = part[len(piece) :]
 
     async def _write_well(self, worker_id: int, runs: list[Run]) -> None:
         """Write completed jobs; either all or none have a next job in a queue."""
@@ -192,7 +197,7 @@ class Completer:
         # Before the next statement: if that fails, the next try would not find these claims.
         self._conclude_well(runs, written, go_on)
 
-    async def _write_rest(self, worker_id: int, part: list[Ended], uncertain: bool) -> None:
+    async def _write_rest(self, worker_id: int, part: Sequence[Ended], uncertain: bool) -> None:
         """Write all other ends. A job that another transaction locks is put off; a lost claim may be uncertain."""
         endings = await store.settle_rest(self._line, worker_id, [ended.settlement for ended in part])
         by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
@@ -249,6 +254,8 @@ class Completer:
 
 def _keep(runs: list[Run]) -> bool:
     return any(run.is_kept for run in runs)
+def _payload_size(ended: Ended) -> int:
+    return len(ended.settlement.payload or "")
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Any, assert_never
 
 from asyncq.domain.events import (
+    ItemsFailed,
     JobCancelled,
     JobCompleted,
     JobDiscarded,
@@ -33,6 +34,7 @@ from asyncq.domain.outcome import (
     Snoozed,
     TimedOut,
     error_line,
+    rest_of,
 )
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
@@ -67,6 +69,8 @@ class Reporter:
         _release(run)
 
     def _settled(self, run: Run | None, settlement: Settlement, outcome: Outcome) -> None:
+        if (rest := rest_of(outcome)) is not None:
+            self._emit(ItemsFailed, run, failed=rest.failed, total=rest.total)
         match outcome:
             case Completed():
                 self.ended_well([run] if run is not None else [])

@@ -43,9 +43,11 @@ $$;
 -- Complete a job in the transaction that locked its claim, together with all that this transaction has done. The ends
 -- are those of settle_completed and _settle_rest. But it waits for other transactions that lock the row, and uses the
 -- newest version. At REPEATABLE READ and SERIALIZABLE it gets 40001 if another transaction has changed the row.
+-- A rest is JSON text: the items that are left to do. _settle_rest then ends the claim.
 --
 --   the claim                  what becomes of the job                            answer
 --   exists                     it ends as completed, and is kept if requested     completed
+--   exists, with a rest        the rest becomes its payload, the claim stays      in part
 --   has a rerun                it runs again                                      rerun
 --   of a cancelled job         nothing: the transaction has to be rolled back     cancelled
 --   cancelled by this one      it ends as cancelled, with the rest of this one    cancelled here
@@ -53,7 +55,8 @@ $$;
 --
 -- result is the return value of the handler as JSON; its run took duration_s.
 create or replace function asyncq._complete_claim(
-  worker int, job bigint, token bigint, xid text, result text default null, duration_s float8 default null) returns text
+  worker int, job bigint, token bigint, xid text, result text default null, duration_s float8 default null, rest text default null)
+  returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -82,6 +85,9 @@ begin
     return 'cancelled';
   elsif is_cancelled then
     perform asyncq._end_jobs(array[job], 'cancelled', null, array[duration_s]);
+  elsif rest is not null then
+    update asyncq._jobs as held set payload = rest::json where held.id = job;
+    return 'in part';
   elsif is_asked_again then
     perform asyncq._rerun_jobs(array[job]);
   else

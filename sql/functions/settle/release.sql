@@ -12,11 +12,12 @@
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. A kind says that the
 -- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. The
 -- function waits for a queue that another transaction locks. A rescue must not wait, and frees the queues itself.
--- results are the return values of handlers as JSON, for jobs that end as completed.
+-- results are the return values of handlers as JSON, for jobs that end as completed. payloads are JSON texts: the items
+-- of a job that are left to do.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true,
-  results text[] default null)
+  results text[] default null, payloads text[] default null)
   returns table (id bigint, ending text)
   language plpgsql volatile
   as $$
@@ -40,6 +41,12 @@ begin
       from unnest(ids, durations_s) as given(id, duration_s) where given.id = any(cancelled);
   end if;
   if reruns is not null then
+    -- No payload is left of a job that completed. The items of any other run are still to do, before the new ones.
+    update asyncq._jobs as job
+      set rerun = asyncq._joined_arrays(coalesce(given.payload::json, job.payload), job.rerun)
+      from unnest(ids, ends, payloads) as given(id, end_state, payload)
+      where job.id = any(array[given.id]) and job.id = any(reruns) and given.end_state is distinct from 'completed'
+        and json_typeof(job.payload) = 'array' and json_typeof(job.rerun) = 'array';
     perform asyncq._rerun_jobs(reruns);
   end if;
   select array_agg(job.id), array_agg(given.end_state) into ended, end_states
@@ -74,11 +81,12 @@ begin
         then coalesce(job.attempts_made, job.attempts) + least(coalesce(given.attempts, 0), 1) end,
       run_at = coalesce(greatest(job.run_at, asyncq.now()) + make_interval(secs => given.delay_s), job.run_at),
       last_error = coalesce(given.error, job.last_error),
+      payload = coalesce(given.payload::json, job.payload),
       -- A run began: a returned claim has neither.
       expires_at = case when coalesce(given.attempts, 0) = 0 and given.interruptions is null then job.expires_at end,
       interruptions = coalesce(given.interruptions, job.interruptions)
-    from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions)
-      as given(id, attempts, delay_s, error, interruptions)
+    from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions, payloads)
+      as given(id, attempts, delay_s, error, interruptions, payload)
     -- One probe for each claim, whatever the planner expects of the arrays. Jobs that run again have no claim any more.
     where job.id = any(array[given.id]) and job.locked_by is not null
     returning job.id, 'written';
@@ -104,3 +112,11 @@ begin
   end if;
 end
 $$;
+
+-- Two JSON arrays as one; it never fails, since a settlement must not. As jsonb a number may be too large.
+create or replace function asyncq._joined_arrays(first json, second json) returns json
+  language sql immutable parallel safe
+  as $$
+    select array_to_json(
+      array(select item from json_array_elements(first) as item) || array(select item from json_array_elements(second) as item))
+  $$;

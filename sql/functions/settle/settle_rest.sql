@@ -6,7 +6,7 @@
 -- (this worker no longer has the claim).
 create or replace function asyncq._settle_rest(
   worker int, ids bigint[], tokens bigint[], ends text[], attempts int[], delays_s float8[], errors text[], interruptions int[],
-  kinds text[], durations_s float8[], results text[])
+  kinds text[], durations_s float8[], results text[], payloads text[])
   returns table (id bigint, ending text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -28,7 +28,8 @@ begin
     from unnest(ids, tokens) as given(id, token));
   return query
     select ended.id, ended.ending
-    from asyncq._release(held, ends, attempts, delays_s, errors, interruptions, kinds, durations_s, results => results) as ended;
+    from asyncq._release(
+      held, ends, attempts, delays_s, errors, interruptions, kinds, durations_s, results => results, payloads => payloads) as ended;
   return query
     select given.id, case when
         exists (

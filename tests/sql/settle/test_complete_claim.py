@@ -13,9 +13,10 @@ from tests.support.session import Session, session
 XID = "select pg_current_xact_id()::text"
 
 
-async def complete(sql: Session, claim: Any, *, worker: int = WORKER) -> str:
+async def complete(sql: Session, claim: Any, *, worker: int = WORKER, rest: str | None = None) -> str:
     """Complete a job in the session's transaction. Returns what became of it."""
-    (row,) = await sql.run("complete_claim", worker, claim["id"], claim["lock_token"], await sql.value(XID), None, 1.5)
+    values = (worker, claim["id"], claim["lock_token"], await sql.value(XID), None, 1.5, rest)
+    (row,) = await sql.run("complete_claim", *values)
     return row["ending"]
 
 
@@ -35,6 +36,33 @@ async def test_it_is_kept_if_that_was_asked_for(sql: Session) -> None:
     (claim,) = await fetch(sql)
 
     assert ("completed", [(job, "completed")]) == (await complete(sql, claim), await ended(sql))
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+async def test_a_rest_becomes_the_payload_and_the_claim_stays(sql: Session, *, asked_again: bool) -> None:
+    """The other items are done with this transaction. The worker then settles the job, which decides about a rerun."""
+    job = await add(sql, payload="[1, 2]", queue="q")
+    (claim,) = await fetch(sql)
+    if asked_again:
+        await sql.rows(ASK_AGAIN, job)
+
+    assert "in part" == await complete(sql, claim, rest="[2]")
+    assert ([job], ["q"]) == (await claimed(sql), await locked_queues(sql))
+    assert ["[2]"] == await sql.values("select payload::text from asyncq._jobs")
+
+
+@pytest.mark.parametrize("fault", ["cancelled", "lost"])
+async def test_a_rest_is_not_stored_without_the_claim(claiming: Session, fault: str) -> None:
+    """Nothing of such a run is kept."""
+    job = await add(claiming, payload="[1, 2]")
+    (claim,) = await fetch(claiming)
+    if fault == "cancelled":
+        await claiming.rows(CANCEL, job)
+    worker = WORKER if fault == "cancelled" else WORKER + 1
+    async with claiming.connection.transaction():
+        assert fault == await complete(claiming, claim, worker=worker, rest="[2]")
+
+    assert ["[1, 2]"] == await claiming.values("select payload::text from asyncq._jobs")
 
 
 async def test_a_job_that_was_rerun_runs_again(sql: Session) -> None:

@@ -8,7 +8,7 @@ from tests.support.jobs import WORKER, add, claimed, fetch, locked_queues
 from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.support.session import Session
 
-RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7, $8, $9) order by id"
+RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7, $8, $9, payloads => $10) order by id"
 RECORDED = "select job_id, number, kind, worker_id, error from asyncq.attempts order by job_id"
 COLUMNS = "attempts, attempts_made, run_at - asyncq.now() as wait, last_error, interruptions"
 
@@ -25,9 +25,10 @@ async def release(
     kinds: list[str | None] | None = None,
     durations_s: list[float | None] | None = None,
     frees_queues: bool = True,
+    payloads: list[str | None] | None = None,
 ) -> list[tuple[int, str]]:
     """Release claims. Returns the id and the ending of each."""
-    values = (ends, attempts, delays_s, errors, interruptions, kinds, durations_s, frees_queues)
+    values = (ends, attempts, delays_s, errors, interruptions, kinds, durations_s, frees_queues, payloads)
     rows = await sql.rows(RELEASE, ids, *values)
     return [tuple(row) for row in rows]
 
@@ -257,3 +258,36 @@ async def test_the_attempt_of_another_job_with_the_same_id_stops_no_settlement(s
 
     assert [(job, "written")] == await release(sql, [job], attempts=[1], errors=["e"], kinds=["failed"])
     assert [(job, 1, "failed", WORKER, "foreign")] == await recorded(sql)
+
+
+async def test_a_payload_replaces_that_of_its_job_alone(sql: Session) -> None:
+    """It has the items that are left to do, as they were written."""
+    left, other = await add(sql, payload="[1, 2, 3]"), await add(sql, payload="[4]")
+    await fetch(sql)
+    await release(sql, [left, other], attempts=[1, 1], payloads=['[1.0,{"b":1,"a":2}]', None])
+
+    assert ['[1.0,{"b":1,"a":2}]', "[4]"] == await sql.values("select payload::text from asyncq._jobs order by id")
+
+
+@pytest.mark.parametrize(
+    ("payload", "end", "rest", "again", "then"),
+    [
+        pytest.param("[1,2]", None, "[2]", "[3]", "[2,3]", id="some items failed"),
+        pytest.param("[1,2]", None, None, "[3]", "[1,2,3]", id="none is done"),
+        pytest.param("[1,2]", "completed", None, "[3]", "[3]", id="completed"),
+        pytest.param("[1e400000]", None, None, '[{"b":1,"a":1}]', '[1e400000,{"b":1,"a":1}]', id="no number of jsonb"),
+        pytest.param("[]", None, None, "[]", "[]", id="empty"),
+        pytest.param('{"a":1}', None, None, "[3]", "[3]", id="no array"),
+        pytest.param("[1,2]", None, None, '{"a":1}', '{"a":1}', id="asked for no array"),
+    ],
+)
+async def test_the_items_that_a_run_has_left_come_before_those_of_the_rerun(
+    sql: Session, payload: str, end: str | None, rest: str | None, again: str, then: str
+) -> None:
+    """A request with a job key joins arrays too: no item is lost."""
+    job = await add(sql, payload=payload)
+    await fetch(sql)
+    await sql.rows("update asyncq._jobs set rerun = $2 where id = $1", job, again)
+
+    assert [(job, "rerun")] == await release(sql, [job], ends=[end], attempts=[1], payloads=[rest])
+    assert [(then, 0)] == [tuple(row) for row in await sql.rows("select payload::text, attempts from asyncq._jobs")]

@@ -74,6 +74,7 @@ async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> No
         [None if number % 3 == 0 else "failed" for number in numbers],
         [float(number) for number in numbers],
         [None] * 200,
+        [None] * 200,
     )
     stored = await sql.rows("""
         select id, attempts, extract(epoch from run_at - now())::int as delay, last_error, interruptions

@@ -124,7 +124,7 @@ async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session)
     await sql.rows(ASK_AGAIN, jobs[1])
     tokens = [claim["lock_token"] for claim in sorted(claims, key=lambda claim: claim["id"])]
     ends = [None, "completed", "completed", None, "completed", None]
-    values = [[1] * 6, [60.0] * 6, ["e"] * 6, [0] * 6, ["failed"] * 6, [1.5] * 6, [None] * 6]
+    values = [[1] * 6, [60.0] * 6, ["e"] * 6, [0] * 6, ["failed"] * 6, [1.5] * 6, [None] * 6, [None] * 6]
     endings = {row["id"]: row["ending"] for row in await sql.run("settle_rest", WORKER, jobs, tokens, ends, *values)}
     left = await sql.rows("select id, attempts, last_error from asyncq._jobs order by id")
 
