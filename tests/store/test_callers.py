@@ -1,5 +1,6 @@
 """`store.callers`: a change on a caller's connection belongs to a transaction, unless `autocommit` is given."""
 
+import inspect
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,8 @@ from asyncq import (
     Worker,
     task,
 )
+from asyncq.admin import Admin
+from asyncq.cron import CronAdmin
 from tests.support.callers import KINDS
 
 LATER = datetime(2040, 1, 31, 4, tzinfo=UTC)
@@ -35,6 +38,8 @@ CHANGES: dict[str, Change] = {
     "remove_job": lambda client, how: client.admin.remove_job("k", **how),
     "force_unlock_workers": lambda client, how: client.admin.force_unlock_workers([1], **how),
     "cleanup": lambda client, how: client.admin.cleanup(**how),
+    "remove_ended_jobs": lambda client, how: client.admin.remove_ended_jobs([1], **how),
+    "redact_ended_jobs": lambda client, how: client.admin.redact_ended_jobs([1], **how),
     "cron.add": lambda client, how: client.cron.add(CronItem("t", "* * * * *", identifier="other"), **how),
     "cron.change": lambda client, how: client.cron.change("item", priority=1, **how),
     "cron.pause": lambda client, how: client.cron.pause("item", **how),
@@ -60,6 +65,18 @@ async def counted(client: Client) -> tuple[int, list[bool]]:
     """How many jobs there are, and which items are paused."""
     jobs = [job async for job in client.admin.iter_jobs()]
     return len(jobs), [item.paused_at is not None for item in await client.cron.list_items()]
+
+
+def test_every_change_that_takes_a_connection_is_here() -> None:
+    """A new one has to be tried on each library too: its rows are read by name, and its parameters have a type."""
+    found = {
+        start + name
+        for start, kind in (("", Client), ("", Admin), ("cron.", CronAdmin))
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and "autocommit" in inspect.signature(method).parameters
+    }
+
+    assert found == CHANGES.keys()
 
 
 @pytest.mark.parametrize("name", CHANGES)
