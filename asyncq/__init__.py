@@ -69,6 +69,7 @@ from asyncq.domain.events import (
     JobInterrupted,
     JobLost,
     JobRetried,
+    JobsCollected,
     JobsExpired,
     JobsFetched,
     JobSnoozed,
@@ -106,6 +107,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
+from asyncq.domain.many import Collect
 from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
@@ -114,6 +116,7 @@ from asyncq.domain.task import Task, task
 from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.jobs_context import JobsContext
 from asyncq.sync_client import SyncClient
 from asyncq.worker import Worker
 
@@ -130,6 +133,7 @@ __all__ = [
     "Checkup",
     "ClaimLost",
     "Client",
+    "Collect",
     "CommitUncertain",
     "ConfigurationError",
     "ConstantRetry",
@@ -186,6 +190,8 @@ __all__ = [
     "JobStarted",
     "JobState",
     "JobTimedOut",
+    "JobsCollected",
+    "JobsContext",
     "JobsExpired",
     "JobsFetched",
     "JobsPruned",

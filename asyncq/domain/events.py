@@ -464,6 +464,14 @@ class ErrorIgnored(JobEvent, frozen=True, kw_only=True):
     error: str
 
 
+class JobsCollected(Event, frozen=True, kw_only=True):
+    """Jobs were collected for one call of their handler, which is about to start; the first one waited so long."""
+
+    task: str
+    job_ids: tuple[int, ...]
+    waited_s: float
+
+
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):
     """A handler returned a value, which is ignored; emitted once for each task."""
 

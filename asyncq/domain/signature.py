@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -37,19 +37,24 @@ class Reader(Protocol):
 
 
 class Context:
-    """The base of what a handler receives beside its payload; marks the parameter that takes it."""
+    """The base of what a handler receives beside its payload; marks the parameter that takes it.
+
+    `of_many` says whether it is that of several jobs in one call.
+    """
 
     __slots__ = ()
+    of_many: ClassVar[bool] = False
 
 
 class Signature:
     """How a handler is called; TaskError if it cannot be served.
 
     If it is not `is_async`, it runs in a thread. `whole_payload`: its one parameter is the payload itself, of
-    `payload_type`. `uses` has the resources of the parameters that take one.
+    `payload_type`. `uses` has the resources of the parameters that take one. With `collects` the one parameter is a
+    list of the payloads of several jobs.
     """
 
-    def __init__(self, handler: Callable[..., Any], name: str) -> None:
+    def __init__(self, handler: Callable[..., Any], name: str, *, collects: bool = False) -> None:
         self._name = name
         self._handler = handler
         self.is_async = _is_async(handler, name)
@@ -58,9 +63,12 @@ class Signature:
         context = [parameter for parameter in parameters if is_context(parameter)]
         if len(context) > 1:
             raise TaskError(f"task {name!r}: two parameters take the context: {context[0].name} and {context[1].name}")
+        _check_context(context, name, of_many=collects)
         payload = [parameter for parameter in parameters if parameter not in context]
+        if collects:
+            payload = [_member_of(payload, name)]
         self.takes_context = bool(context)
-        self.whole_payload = len(payload) == 1 and not is_scalar(_annotation(payload[0]))
+        self.whole_payload = collects or (len(payload) == 1 and not is_scalar(_annotation(payload[0])))
         self.payload_type: Any = _annotation(payload[0]) if self.whole_payload else None
         self._arguments = _arguments(payload)
         # Each field of a payload has a name, also that of a parameter that is positional only.
@@ -116,6 +124,14 @@ class Signature:
             values = self._read(payload)
         if not self._names and not self.takes_context:
             return values, {}
+        return self.arguments(values, context)
+
+    def decode_member(self, payload: str) -> Any:
+        """The member of the list of a handler that collects, for the payload of one job; raises msgspec's errors."""
+        return self._read(payload)[0]
+
+    def arguments(self, values: tuple[Any, ...], context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and keyword arguments of a call, for the values of its parameters and the context."""
         named: dict[str, Any] = dict(zip(self._names, values[self._positions :], strict=True))
         values = values[: self._positions]
         if self._context_at is not None:
@@ -187,6 +203,25 @@ class Signature:
             said = f"payload of task {self._name!r}: {error}"
             raise InvalidJob(said, code="GWBPL", field="payload") from error
         return text
+
+
+def _check_context(context: list[inspect.Parameter], name: str, *, of_many: bool) -> None:
+    """Refuse the context of one job in a handler of several, and the other way round."""
+    kinds = [kind for parameter in context for kind in _members(parameter.annotation) if isinstance(kind, type)]
+    if any(issubclass(kind, Context) and kind.of_many != of_many for kind in kinds):
+        expected = "JobsContext, because of its collect" if of_many else "JobContext: it has no collect"
+        raise TaskError(f"task {name!r}: parameter {context[0].name!r} must be a {expected}")
+
+
+def _member_of(payload: list[inspect.Parameter], name: str) -> inspect.Parameter:
+    """The parameter of a handler that collects, as if it took one of the members of its list."""
+    if len(payload) != 1 or not is_list(_annotation(payload[0])):
+        raise TaskError(
+            f"task {name!r}: collect needs one parameter that is a list of payloads, as in `async def send(emails: "
+            "list[Email])`"
+        )
+    (kind,) = _members(_annotation(payload[0]))
+    return payload[0].replace(annotation=(*typing.get_args(kind), Any)[0])
 
 
 def _field_names(

@@ -20,8 +20,8 @@ from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob,
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec
+from asyncq.domain.many import Collect, check_collect, check_items
 from asyncq.domain.options import switch
-from asyncq.domain.many import check_items
 from asyncq.domain.payload import LARGEST_PAYLOAD
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature, call_of, innermost
@@ -76,6 +76,7 @@ class Task(Generic[P]):
         keep_s: For how many seconds its jobs are kept after their end, 0 for not at all; None: as the worker says.
         keeps_payload: Whether they are kept with their payload.
         items: Whether its handler returns an outcome for each item of the payload.
+        collect: How its jobs are collected for one call of the handler; None if each has its own.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -104,13 +105,14 @@ class Task(Generic[P]):
         keep: Keep | None = None,
         keep_payload: bool = True,
         items: bool = False,
+        collect: Collect | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
         self.name: str = _name_of(handler) if name is None else name
         self.is_named = name is not None
         self.handler = handler
-        self.signature = Signature(handler, self.name)
+        self.signature = Signature(handler, self.name, collects=collect is not None)
         self.address = address_of(handler, self.signature, run_in, self.name)
         for option, limit in {"expires": expires, "deadline": deadline}.items():
             if isinstance(limit, datetime):
@@ -140,7 +142,9 @@ class Task(Generic[P]):
         self.on_discarded = on_discarded
         self.isolation: Isolation | None = self._isolation(isolation, transactional=transactional)
         self._check_timeout()
-        self.items = check_items(items, self.name, self.signature, completes=completes)
+        others = {"transactional": transactional, "items": items, "completes": completes, "run_in": run_in}
+        self.collect = check_collect(collect, self._defaults, self.signature, [name for name in others if others[name]])
+        self.items = check_items(items, self.name, self.signature, completes=completes, run_in=run_in)
         self.needs_row = self._completes(completes) or self.isolation is not None
         self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
@@ -253,7 +257,7 @@ class Task(Generic[P]):
         other = self.__copy__()
         other._origin = self._origin or self
         other.name, other.is_named = name, True
-        other.signature = Signature(self.handler, name)
+        other.signature = Signature(self.handler, name, collects=self.collect is not None)
         try:
             other._defaults = msgspec.structs.replace(self._defaults, task=name).with_options()
             other.cron_items = items_of_task(other, self.cron)
@@ -319,6 +323,15 @@ class _Decorator(Protocol):
     def __call__(self, handler: Callable[P, Any], /) -> Task[P]: ...
 
 
+class _CollectingDecorator(Protocol):
+    @overload
+    def __call__(self, handler: Callable[[list[PayloadT]], Any], /) -> Task[[PayloadT]]: ...
+    @overload
+    def __call__(self, handler: Callable[[list[PayloadT], ContextT], Any], /) -> Task[[PayloadT]]: ...
+    @overload
+    def __call__(self, handler: Callable[[ContextT, list[PayloadT]], Any], /) -> Task[[PayloadT]]: ...
+
+
 @overload
 def task(handler: Callable[Concatenate[_Anything, P], Any], /) -> Task[...]: ...
 @overload
@@ -329,6 +342,25 @@ def task(handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
 def task(handler: Callable[[PayloadT, ContextT], Any], /) -> Task[[PayloadT]]: ...
 @overload
 def task(handler: Callable[P, Any], /) -> Task[P]: ...
+@overload
+def task(
+    *,
+    collect: Collect,
+    name: str | None = None,
+    max_attempts: int | None = None,
+    priority: int | None = None,
+    flags: Iterable[str] | None = None,
+    unique: UniquePolicy | Mapping[str, Any] | None = None,
+    singleton: bool = False,
+    retry: Retry | None = None,
+    on_discarded: Callable[[JobDiscarded], Any] | None = None,
+    cron: Recurrence | Iterable[Recurrence] | None = None,
+    middleware: Iterable[Middleware] = (),
+    timeout: Timeout | Duration | None = None,
+    expires: Duration | None = None,
+    keep: Keep | None = None,
+    keep_payload: bool = True,
+) -> _CollectingDecorator: ...
 @overload
 def task(
     *,
@@ -399,9 +431,10 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         keep: How long its jobs are kept after their end, with payload and result: seconds, a timedelta, text such as
             `"7 days"`; False for not at all. By default as the worker says, which keeps none.
         keep_payload: Whether they are kept with their payload; True by default.
-        items: Whether the payload is a list, and the handler returns None or a list of outcomes, one for each item: an
-            exception, or anything else for an item that is done. The items that failed are the payload of the retry.
-            False by default.
+        items: Whether the payload is a list, and the handler returns None, or a list of outcomes, one for each item. An
+            exception says that its item failed. These items are the payload of the retry. False by default.
+        collect: Runs several jobs in one call, as `Collect(max=100, within="2 s")`. The handler takes the list of their
+            payloads, and returns None or a list of outcomes, one for each job. None by default.
 
     Returns:
         The task.

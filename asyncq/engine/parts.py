@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from anyio import CapacityLimiter
 
@@ -13,6 +14,7 @@ from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.canceller import Canceller
+from asyncq.engine.collector import Collector, collects
 from asyncq.engine.cron.scheduler import Cron
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.handoff import Handoff
@@ -146,6 +148,10 @@ class Parts:
         """Make the parts that write the results of runs, and the job loops."""
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
+        self.collector = None
+        if collects(self.identity.registry):
+            is_last = partial(self._has_all_due, once=once)
+            self.collector = Collector(self.identity, inbox.buffer, observers, is_last=is_last)
         claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
         self.completer = Completer(
             line,
@@ -157,7 +163,14 @@ class Parts:
             keeps_errors=self._options.error_retention_s is not None,
         )
         self.loops = JobLoops(
-            self.identity, inbox, outbox, self.executor, self.completer, self.start_gate, start_soon=start_soon
+            self.identity,
+            inbox,
+            outbox,
+            self.executor,
+            self.completer,
+            self.start_gate,
+            collector=self.collector,
+            start_soon=start_soon,
         )
 
     def start_heartbeat(self, fail: Callable[[Exception], None]) -> None:
@@ -197,7 +210,13 @@ class Parts:
     def is_calm(self) -> bool:
         """Whether no job runs, waits or has to be written, and the last fetch found no job."""
         busy = self.executor.running or len(self.inbox.buffer) or self.outbox.unwritten or self.start_gate.waiting
-        return self.schedule.is_idle and not busy
+        if busy or not self.schedule.is_idle:
+            return False
+        # Calls that wait for more jobs start now: none is due.
+        return self.collector is None or not self.collector.hurry()
+
+    def _has_all_due(self, *, once: bool) -> bool:
+        return once and self.schedule.is_idle
 
     def _may_fetch(self) -> bool:
         return self.identity.worker_id > 0 and self.lease.is_held and not self.stuck.is_full

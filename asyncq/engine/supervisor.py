@@ -261,7 +261,7 @@ class Supervisor:
         self.parts.start_gate.close()
         self.parts.executor.ask_all_to_end()
         await self._let_finish(stop)
-        stuck = tuple(sorted(run.claim.id for run in self.parts.executor.running))
+        stuck = tuple(sorted(claim.id for run in self.parts.executor.running for claim in run.claims))
         with anyio.move_on_after(FLUSH_S):
             # A fetch in progress gives its claims back.
             await self._fetched.wait()
@@ -282,7 +282,7 @@ class Supervisor:
         if self.parts.loops.ended.is_set():
             return
         if runs := self.parts.executor.cancel_all():
-            job_ids = tuple(run.claim.id for run in runs)
+            job_ids = tuple(claim.id for run in runs for claim in run.claims)
             self._observers.emit(GraceExceeded(worker_id=self.parts.identity.worker_id, job_ids=job_ids))
         with anyio.move_on_after(CANCEL_S):
             await self.parts.loops.ended.wait()

@@ -38,5 +38,8 @@ SENTENCES: Table = {
         "be vacuumed; split the job, or do slow work outside of the transaction"
     ),
     on.ErrorIgnored: warning(f"{_JOB} raised after it was completed, and stays completed: %(error)s", error=first_line),
+    on.JobsCollected: debug(
+        "task %(task)s: %(count)s jobs in one call after %(waited_s).3f s: %(job_ids)s", count=lambda e: len(e.job_ids)
+    ),
     on.ResultIgnored: info("task %(task)s returned a value of type %(type_name)s: results are not kept"),
 }

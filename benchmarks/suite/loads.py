@@ -101,6 +101,15 @@ def with_handlers(task: str) -> Run:
     return run
 
 
+async def run_collect(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Handlers whose calls take 1 ms, for up to 100 jobs each; the rate to that of one call for each job."""
+    rates: dict[str, float] = {}
+    for task in ("single", "collected"):
+        async with stage.postgres.copy(peer, variant, size, task=task) as jobs:
+            rates[task] = (await drain(peer, variant, jobs, size, loop=stage.loop, task=task))["value"]
+    return {"value": rates["collected"] / rates["single"], "rate": rates["collected"]}
+
+
 async def run_bare(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
     """A drain whose handlers take no context."""
     async with stage.postgres.copy(peer, variant, size, task="bare") as jobs:
@@ -149,4 +158,5 @@ LOADS: dict[str, Work] = {
     "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
     "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20")),
     "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2")),
+    "collect": Work(code="W14", title="100 jobs in a call of 1 ms, to a call for each", unit="x", run=run_collect),
 }

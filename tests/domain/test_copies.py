@@ -56,6 +56,7 @@ def wait_s(attempt: int) -> float:
 
 SAMPLES: list[Any] = [
     asyncq.Timeout(soft=20, hard="30 s"),
+    asyncq.Collect(max=9, within="1 s"),
     RetryAfter(5, "busy"),
     Snooze(timedelta(minutes=1)),
     Discard("no use"),
@@ -145,6 +146,7 @@ NO_VALUES = {
     "Client",
     "JobContext",
     "JobOptions",
+    "JobsContext",
     "Middleware",
     "MovableClock",
     "Observer",
@@ -267,5 +269,6 @@ def test_every_public_class_is_a_value_or_listed_as_none() -> None:
     assert {"Task"} == left
     assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
     assert all(
-        issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem | asyncq.Timeout) for kind in tried
+        issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem | asyncq.Timeout | asyncq.Collect)
+        for kind in tried
     )

@@ -11,7 +11,19 @@ import asyncpg
 import msgspec
 import pytest
 
-from asyncq import Client, CronItem, JobContext, Snooze, StoreUnavailable, TimeDigest, Worker, observer, task, testing
+from asyncq import (
+    Client,
+    Collect,
+    CronItem,
+    JobContext,
+    Snooze,
+    StoreUnavailable,
+    TimeDigest,
+    Worker,
+    observer,
+    task,
+    testing,
+)
 from asyncq.domain import events
 from asyncq.domain.events import Event, JobEvent
 from asyncq.engine import supervisor
@@ -111,6 +123,15 @@ async def _(scene: Scene) -> None:
         return [None, ValueError("no such user")]
 
     await scene.client.add_job(send, [1, 2])
+    await scene.make_worker(send).run_once()
+
+
+@provokes(events.JobsCollected)
+async def _(scene: Scene) -> None:
+    @task(collect=Collect(max=2, within="1 h"))
+    async def send(users: list[int]) -> None: ...
+
+    await scene.client.add_jobs([send.job(1), send.job(2)])
     await scene.make_worker(send).run_once()
 
 

@@ -176,6 +176,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.Job: {"id", "task", "queue", "priority", "run_at", "max_attempts", "last_error", "created_at", "updated_at"}
     | {"key", "locked_at", "state"},
     asyncq.JobContext: {"claim", "task", "worker_id", "registry", "resources", "settling", "limit"},
+    asyncq.JobsContext: {"claims", "task", "worker_id", "registry", "resources", "limit"},
     asyncq.JobSpec: {*asyncq.JobOptions.__annotations__},
     asyncq.CronStatus: {*asyncq.CronItem.__struct_fields__},
     asyncq.Resource: {"function"},

@@ -84,7 +84,9 @@ async def test_the_statements_of_workers_have_the_limit(
     """Their errors, and the items of their crontabs."""
     monkeypatch.setattr(sizes, "LARGEST_STATEMENT", LIMIT)
     with pytest.raises(InvalidJob, match="parameters are"):
-        await line.fetch("settle_rest", 1, [1], [1], [None], [1], [0.0], ["x" * LIMIT], [0], [None], [None], [None], [None])
+        await line.fetch(
+            "settle_rest", 1, [1], [1], [None], [1], [0.0], ["x" * LIMIT], [0], [None], [None], [None], [None]
+        )
     with pytest.raises(InvalidJob, match="parameters are"):
         await line.fetch("declare_cron", 1, text(LIMIT))
 

@@ -6,7 +6,18 @@ from typing import Any, assert_type
 
 import msgspec
 
-from asyncq import ConstantRetry, ExponentialRetry, JobContext, JobDiscarded, JobSpec, Task, UniquePolicy, task
+from asyncq import (
+    Collect,
+    ConstantRetry,
+    ExponentialRetry,
+    JobContext,
+    JobDiscarded,
+    JobsContext,
+    JobSpec,
+    Task,
+    UniquePolicy,
+    task,
+)
 
 
 class Email(msgspec.Struct):
@@ -248,3 +259,34 @@ task(5)  # error: no function
 async def call() -> None:
     answer: Any = await payload_alone(Email("a@b.c"))
     print(answer)
+
+
+# Several jobs in one call
+
+
+@task(collect=Collect(max=100, within="2 s"))
+async def collected(emails: list[Email]) -> None: ...
+
+
+@task(collect=Collect(max=100, within="2 s"), max_attempts=3)
+async def collected_with_context(emails: list[Email], jobs: JobsContext) -> list[Exception | None]:
+    return [None for _ in emails]
+
+
+@task(collect=Collect(max=100, within="2 s"))
+def collected_in_thread(jobs: JobsContext, emails: list[Email]) -> None: ...
+
+
+@task(items=True)
+async def items(emails: list[Email], ctx: JobContext) -> list[Exception | None]:
+    return [None for _ in emails]
+
+
+assert_type(collected, Task[[Email]])
+assert_type(collected_with_context, Task[[Email]])
+assert_type(collected_in_thread, Task[[Email]])
+assert_type(items, Task[[list[Email]]])
+
+
+@task(collect=Collect(max=100, within="2 s"))  # error: it takes no list
+async def collected_alone(email: Email) -> None: ...

@@ -21,12 +21,13 @@ class Buffer:
         self._claims: deque[Claim] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._low = low
-        self._closed = False
+        self.is_closed = False
         self.filled_at = 0.0  # by the loop's clock
         self._turn = 1  # the next claim's place among eight; before the last one is taken, others may run
         self._held_s = 0.0  # by handlers, since others had the loop
         self._pausing = False
         self._taking = 0
+        self._aside: list[list[Claim]] = []
         self.low_water = 0
 
     def __len__(self) -> int:
@@ -67,7 +68,7 @@ class Buffer:
                     await self._let_others_run()
                     if self._claims and self._held_s <= LONGEST_HOLD_S:
                         return self._first()
-                elif self._closed:
+                elif self.is_closed:
                     return None
                 else:
                     await self._wait()
@@ -112,9 +113,43 @@ class Buffer:
             if future in self._waiting:
                 self._waiting.remove(future)
 
+    @property
+    def first(self) -> Claim | None:
+        return self._claims[0] if self._claims else None
+
+    def extract(self, wanted: Callable[[Claim], bool], most: int) -> list[Claim]:
+        """Take some of the wanted claims, and leave the others."""
+        found, left = list[Claim](), deque[Claim]()
+        for claim in self._claims:
+            (found if len(found) < most and wanted(claim) else left).append(claim)
+        self._claims = left
+        if found and len(left) <= self.low_water:
+            self._low()
+        return found
+
+    async def wait(self) -> None:
+        """Wait as a worker that takes the next claim, but take none; `pass_on` lets another worker take it."""
+        await self._wait()
+
+    def pass_on(self) -> None:
+        self._wake_one()
+
+    def set_aside(self) -> list[Claim]:
+        """A list for claims that were taken and wait for others; they leave it as if they were still here."""
+        aside: list[Claim] = []
+        self._aside.append(aside)
+        return aside
+
+    def end_aside(self, aside: list[Claim]) -> None:
+        """The claims of such a list start."""
+        self._aside = [each for each in self._aside if each is not aside]
+
     def drain(self) -> list[Claim]:
         claims = list(self._claims)
         self._claims.clear()
+        for aside in self._aside:
+            claims += aside
+            aside.clear()
         return claims
 
     def overflow(self) -> list[Claim]:
@@ -127,11 +162,14 @@ class Buffer:
         if removed:
             self._claims = deque(claim for claim in self._claims if (claim.id, claim.token) not in jobs)
             self._low()
+        for aside in self._aside:
+            removed += [claim for claim in aside if (claim.id, claim.token) in jobs]
+            aside[:] = [claim for claim in aside if (claim.id, claim.token) not in jobs]
         return removed
 
     def close(self) -> list[Claim]:
         """Let the workers end after the job that they run; returns the claims that none has taken."""
-        self._closed = True
+        self.is_closed = True
         claims = self.drain()
         while self._wake_one():
             pass

@@ -89,7 +89,7 @@ class StartGate:
         # The copies are made in one step of the interpreter.
         asked, runs = list(self._asked), list(self._running)
         # One that waits has not begun, but a beat that no longer names a last attempt would let it run twice.
-        running = [run.claim for run in runs if not run.is_waiting or has_to_be_named(run.claim)]
+        running = [each for run in runs if not run.is_waiting or has_to_be_named(run.claim) for each in run.claims]
         if len(running) > MOST_NAMED:
             running.sort(key=has_to_be_named, reverse=True)
             running = running[: max(MOST_NAMED, sum(map(has_to_be_named, running)))]

@@ -1,7 +1,7 @@
 """Runs a job: decodes the payload, calls the handler in its own task, and turns any end of it into an outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from anyio import CapacityLimiter
 
+from asyncq.domain.errors import TaskError
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
+from asyncq.domain.many import errors_of
 from asyncq.domain.outcome import (
     PAST_DEADLINE,
     Completed,
@@ -21,6 +23,7 @@ from asyncq.domain.outcome import (
     RetryLater,
     TimedOut,
     clean_error,
+    error_line,
 )
 from asyncq.domain.result import encode_result
 from asyncq.engine.base import user_code
@@ -30,8 +33,9 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.context import JobContext
-from asyncq.engine.run.processes import Processes
 from asyncq.engine.run.items import outcome_of_items
+from asyncq.engine.run.jobs_context import JobsContext
+from asyncq.engine.run.processes import Processes
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.thread import run_in_thread
 from asyncq.engine.run.time_limit import time_limit_of
@@ -84,22 +88,63 @@ class Executor:
         It never raises because of a handler; a KeyboardInterrupt that came from a real SIGINT continues.
         """
         run = self._make_run(claim)
-        if claim.expires_at is not None and run.started_at >= claim.expires_at:
-            self.finished += 1
-            return run, Expired()
-        if claim.deadline_at is not None and run.started_at >= claim.deadline_at:
-            self.finished += 1
-            return run, Discarded(PAST_DEADLINE)
-        if self._observers.wanted(JobStarted):
-            self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
+        if (outcome := self._announce(run)) is not None:
+            return run, outcome
         try:
             args, kwargs = run.task.signature.decode(claim.payload, run.context)
         except user_code.USERS_ERRORS as error:
+            return run, self._misfit(run, error)
+        return run, self._launch(run, args, kwargs)
+
+    def start_call(self, claims: Sequence[Claim]) -> tuple[Run | None, Outcome | None, list[tuple[Run, Outcome]]]:
+        """Start one call of a handler that collects, for these jobs.
+
+        Returns the run of the call, None if no job can start; its outcome if it has ended already, else await `end`;
+        and the runs that have ended without a call, each with its outcome. `Run.results` has those of the others.
+        """
+        members, values = list[Run](), list[Any]()
+        ended: list[tuple[Run, Outcome]] = []
+        for claim in claims:
+            task, is_kept = self._identity.task(claim.task_id), self._identity.is_kept(claim)
+            member = Run(claim, task, self._identity.worker_id, is_kept=is_kept)
+            if (outcome := self._announce(member)) is None:
+                try:
+                    values.append(member.task.signature.decode_member(claim.payload))
+                except user_code.USERS_ERRORS as error:
+                    outcome = self._misfit(member, error)
+            if outcome is None:
+                members.append(member)
+            else:
+                ended.append((member, outcome))
+        if not members:
+            return None, None, ended
+        call = self._make_call(members)
+        args, kwargs = call.task.signature.arguments((values,), call.context)
+        return call, self._launch(call, args, kwargs), ended
+
+    def _announce(self, run: Run) -> Outcome | None:
+        """Report that a job starts, or return its outcome if it may not."""
+        claim = run.claim
+        if claim.expires_at is not None and run.started_at >= claim.expires_at:
             self.finished += 1
-            run.error = error
-            if isinstance(error, msgspec.MsgspecError | RecursionError):
-                return run, Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
-            return run, Failed(describe(error))  # The payload's type raised it.
+            return Expired()
+        if claim.deadline_at is not None and run.started_at >= claim.deadline_at:
+            self.finished += 1
+            return Discarded(PAST_DEADLINE)
+        if self._observers.wanted(JobStarted):
+            self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
+        return None
+
+    def _misfit(self, run: Run, error: BaseException) -> Outcome:
+        """The outcome of a run whose payload could not be decoded."""
+        self.finished += 1
+        run.error = error
+        if isinstance(error, msgspec.MsgspecError | RecursionError):
+            return Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
+        return Failed(describe(error))  # The payload's type raised it.
+
+    def _launch(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome | None:
+        """Call the handler; its outcome if it has ended already."""
         self.running.add(run)
         if self._stopping:
             run.ask_to_end()
@@ -112,14 +157,14 @@ class Executor:
                 run.handler = handler
                 if run.limit is not None and not handler.done():
                     run.limit.start(run.ask_to_end, partial(self._cancel, run, run.time_out))
-                return run, None
+                return None
             end = handler.result()
             outcome = COMPLETED if end is None else self._outcome_of(run, end)
         except BaseException:
             self._leave(run)
             raise
         self._leave(run)
-        return run, outcome
+        return outcome
 
     async def end(self, run: Run) -> Outcome:
         """Wait for the end of a run that `start` returned without an outcome, and return the outcome.
@@ -144,7 +189,7 @@ class Executor:
 
     def _leave(self, run: Run) -> None:
         """Remove a run that has ended, or whose waiter was cancelled."""
-        self.finished += 1
+        self.finished += 1 if run.members is None else len(run.members)
         if run.handler is None or run.handler.done():
             if run.limit is not None:
                 run.limit.stop()
@@ -166,6 +211,18 @@ class Executor:
             settling = JobTransaction(resources, claim, task.name, worker_id, task.isolation)
         context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling, limit=limit)
         return Run(claim, task, worker_id, context, limit, is_kept)
+
+    def _make_call(self, members: Sequence[Run]) -> Run:
+        """The run of a call for collected jobs: the limits are those of the task, or of a job that is alone in it."""
+        first = members[0]
+        call = Run(first.claim, first.task, first.worker_id, members=tuple(members))
+        call.limit = time_limit_of(first.task, first.claim)
+        if first.task.signature.takes_context:
+            registry, claims = self._identity.registry, call.claims
+            call.context = JobsContext(
+                claims, first.task.name, first.worker_id, registry, self._resources, limit=call.limit
+            )
+        return call
 
     async def _handle(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         handler, settling = run.task.handler, run.settling
@@ -204,6 +261,8 @@ class Executor:
             return COMPLETED
         if run.task.items:
             return self._outcome_of_items(run, end)
+        if run.members is not None:
+            return self._outcomes_of_members(run, run.members, end)
         if run.is_kept:
             with suppress(*user_code.USERS_ERRORS):  # of a type that cannot be encoded
                 return Completed(encode_result(end))
@@ -219,6 +278,19 @@ class Executor:
             outcome, run.error = Failed(describe(broken)), broken
         return outcome
 
+    def _outcomes_of_members(self, run: Run, members: Sequence[Run], returned: Any) -> Outcome:
+        """The outcome of a call that has returned outcomes for its jobs; `run.outcomes` are those of the jobs."""
+        try:
+            errors = errors_of(returned, len(members), "jobs")
+        except TaskError as error:
+            run.error = error
+            return Failed(error_line(error))
+        run.outcomes = [
+            self._outcome_of(member, value if error is None else user_code.Raised(error))
+            for member, error, value in zip(members, errors, returned, strict=True)
+        ]
+        return COMPLETED
+
     def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""
         self._stopping = True
@@ -229,9 +301,12 @@ class Executor:
         """Cancel the handlers of these jobs, by id and token, that run here, and return the jobs."""
         found: set[tuple[int, int]] = set()
         for run in self.running:
-            if (job := (run.claim.id, run.claim.token)) in jobs:
-                found.add(job)
-                run.cancelled = True
+            asked = [each for each in run.members or (run,) if (each.claim.id, each.claim.token) in jobs]
+            for each in asked:
+                found.add((each.claim.id, each.claim.token))
+                each.cancelled = True
+            # A call goes on for the others of its jobs.
+            if asked and all(each.cancelled for each in run.members or (run,)):
                 self._cancel(run, run.cancel)
         return found
 

@@ -8,9 +8,9 @@ import msgspec
 
 from asyncq.domain.events import JobEvent
 from asyncq.domain.job import Claim
-from asyncq.domain.outcome import TimedOut
+from asyncq.domain.outcome import Outcome, TimedOut
 from asyncq.domain.task import Task
-from asyncq.engine.run.context import JobContext
+from asyncq.engine.run.handler_context import HandlerContext
 from asyncq.engine.run.progress import ReportedRun
 from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import Settling
@@ -30,6 +30,8 @@ class Run(msgspec.Struct, eq=False):
 
     Attributes:
         worker_id: The worker's id under which it was claimed.
+        members: The runs of the jobs that were collected for this call of the handler; None for a run of one job.
+        outcomes: The outcomes of these, if they differ.
         limit: Its time limits; None without any.
         is_kept: Whether its job is kept once it has ended, with the return value of the handler.
         result: That value as JSON, once it has completed; None if there is none.
@@ -48,7 +50,7 @@ class Run(msgspec.Struct, eq=False):
     claim: Claim
     task: Task[...]
     worker_id: int
-    context: JobContext | None = None
+    context: HandlerContext | None = None
     limit: TimeLimit | None = None
     is_kept: bool = False
     result: str | None = None
@@ -65,6 +67,13 @@ class Run(msgspec.Struct, eq=False):
     error: BaseException | None = None
     started_at: float = msgspec.field(default_factory=time.perf_counter)
     ended_at: float = 0.0
+    members: tuple["Run", ...] | None = None
+    outcomes: list[Outcome] | None = None
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Its claim, or those of the jobs that were collected for it; may be called in any thread."""
+        return [self.claim] if self.members is None else [member.claim for member in self.members]
 
     @property
     def duration_s(self) -> float:
@@ -80,6 +89,18 @@ class Run(msgspec.Struct, eq=False):
     def progress(self) -> ReportedRun | None:
         """The progress of its handler; None until the handler reports it."""
         return None if self.context is None else self.context._progress  # pyright: ignore[reportPrivateUsage]
+
+    def results(self, outcome: Outcome) -> list[tuple["Run", Outcome]]:
+        """The runs of the jobs that were collected for this call, each with its outcome, by that of the call."""
+        members = self.members or ()
+        if self.outcomes is not None:
+            return [*zip(members, self.outcomes, strict=True)]
+        for member in members:
+            member.failed(self.error)
+        return [(member, outcome) for member in members]
+
+    def failed(self, error: BaseException | None) -> None:
+        self.error = error
 
     def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
         return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)

@@ -50,7 +50,7 @@ class Stuck:
     def ids(self) -> list[int]:
         """The ids of the jobs; may be called in any thread."""
         # The copy is one step of the interpreter.
-        return sorted(run.claim.id for run in list(self._stuck))
+        return sorted(claim.id for run in list(self._stuck) for claim in run.claims)
 
     def watch(self, run: Run) -> None:
         """Watch a handler that was just cancelled: it has `STUCK_S` to end."""

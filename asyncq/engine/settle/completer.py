@@ -254,6 +254,8 @@ class Completer:
 
 def _keep(runs: list[Run]) -> bool:
     return any(run.is_kept for run in runs)
+
+
 def _payload_size(ended: Ended) -> int:
     return len(ended.settlement.payload or "")
 

@@ -45,6 +45,7 @@ PEER = Peer(
         "wait_1": {"default": 20_000},
         "wait_20": {"default": 1_000},
         "cpu_2": {"default": 1_000},
+        "collect": {"default": 5_000},
     },
     left="from asyncq.jobs where true",
 )

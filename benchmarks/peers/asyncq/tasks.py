@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from asyncq import ConstantRetry, JobContext, Task, task
+from asyncq import Collect, ConstantRetry, JobContext, Task, task
 from benchmarks.peers.role import Note
 
 
@@ -102,13 +102,33 @@ async def wait_20(item: Letter, ctx: JobContext) -> None:
 async def cpu_2(item: Letter, ctx: JobContext) -> None:
     """Compute for 2 ms."""
     note(item.id)
-    until = time.thread_time() + 0.002
+    compute(0.002)
+
+
+def compute(for_s: float) -> None:
+    """Use the CPU for so long."""
+    until = time.thread_time() + for_s
     while time.thread_time() < until:
         pass
 
 
+@task
+async def single(id: int) -> None:
+    """Compute for a millisecond for each job."""
+    note(id)
+    compute(0.001)
+
+
+@task(collect=Collect(max=100, within="1 s"))
+async def collected(ids: list[int]) -> None:
+    """Compute for a millisecond for the jobs of each call."""
+    for each in ids:
+        note(each)
+    compute(0.001)
+
+
 TASKS: dict[str, Task[...]] = {
-    each.name: each for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2)
+    each.name: each for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected)
 }
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 

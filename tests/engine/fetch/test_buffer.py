@@ -262,3 +262,37 @@ async def test_the_overflow_is_the_last_claims_without_a_free_slot() -> None:
     without_workers = [item.id for item in buffer.overflow()]
 
     assert ([3, 4, 5], [], [1, 2], [6]) == (over, nothing_more, [item.id for item in taken if item], without_workers)
+
+
+async def test_claims_that_were_set_aside_are_taken_out_like_those_that_wait() -> None:
+    """By a cancellation, a loss of the worker's id, or a shutdown; until their call starts."""
+    buffer, _ = make()
+    buffer.put([claim(number) for number in range(1, 6)])
+    aside, started = buffer.set_aside(), buffer.set_aside()
+    aside += buffer.extract(lambda _: True, 2)
+    started += buffer.extract(lambda _: True, 1)
+    buffer.end_aside(started)
+
+    assert [2] == [each.id for each in buffer.remove({(2, 1), (3, 1)})]
+    assert [1] == [each.id for each in aside]
+    assert [4, 5, 1] == [each.id for each in buffer.drain()]
+    assert ([], [3]) == (aside, [each.id for each in started])
+
+
+async def test_wanted_claims_are_extracted_and_the_others_stay_in_their_order() -> None:
+    """A slot that collects jobs of one task leaves the others to other slots, and wakes one of them."""
+    buffer, lows = make()
+    waiting = taking(buffer)
+    await turns()
+    collecting = asyncio.get_running_loop().create_task(buffer.wait())
+    await turns()
+    assert 2 == buffer.waiting
+    waiting.cancel()
+    buffer.put([claim(number) for number in range(1, 7)])
+    other = taking(buffer)
+    await collecting
+    before = len(lows)
+
+    assert [2, 4] == [each.id for each in buffer.extract(lambda each: each.id % 2 == 0, 2)]
+    assert (claim(1), before) == (await other, len(lows))
+    assert [3, 5, 6] == [each.id for each in buffer.drain()]
