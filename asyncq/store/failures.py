@@ -25,7 +25,7 @@ from asyncq.domain.errors import (
 )
 from asyncq.domain.outcome import error_text
 from asyncq.domain.sentence import command
-from asyncq.store.adapters.faults import Answer, cause_of
+from asyncq.store.adapters.faults import Answer, cause_of, driver_error
 from asyncq.store.pooled import HINT
 
 READ_ONLY = "25006"  # also of a standby that is not promoted yet
@@ -253,9 +253,9 @@ def tell_of_call(error: BaseException, schema: str) -> None:
         case None:
             return
         case AsyncqError() as told:
-            raise told from error
+            raise told from driver_error(error)
         case Answer() as answer:
-            raise _translated(answer, schema) from error
+            raise _translated(answer, schema) from driver_error(error)
         case cause:
             tell_of_call(cause, schema)
 

@@ -1,5 +1,6 @@
 """The kinds of synchronous connections: each has the same transactions, results and errors."""
 
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import django.db
 import psycopg
 import pytest
+from sqlalchemy.orm import Session
 
 from asyncq import (
     ConfigurationError,
@@ -22,7 +24,7 @@ from asyncq import (
     UniquePolicy,
     task,
 )
-from tests.support.sync_callers import AUTOCOMMIT, ISOLATION, KINDS, OwnSession, engine_of, undone, use_django
+from tests.support.sync_callers import AUTOCOMMIT, ISOLATION, KINDS, engine_of, undone, use_django
 
 # No event loop runs during these tests; this lets them use the fixtures that need one.
 pytestmark = pytest.mark.usefixtures("anyio_backend")
@@ -195,6 +197,21 @@ def test_errors_of_the_server_are_the_same(dsn: str, schema: str, kind: str) -> 
 
 
 @each_library
+def test_no_error_holds_the_payload(jobs: SyncClient, dsn: str, kind: str) -> None:
+    """SQLAlchemy appends the parameters of the statement to its errors, and errors are logged with their causes."""
+    with KINDS[kind](dsn, None) as caller:
+        caller.begin()
+        caller.run("set transaction read only")
+        with pytest.raises(TransactionUnusable) as caught:
+            jobs.add_job("plain", {"card": "4111"}, connection=caller.connection)
+        caller.rollback()
+
+    said = "".join(traceback.format_exception(caught.value))
+    assert "direct cause" in said
+    assert "4111" not in said.replace('{"card": "4111"}', "the line of the call")
+
+
+@each_library
 def test_workers_are_notified_by_the_commit(jobs: SyncClient, dsn: str, schema: str, kind: str) -> None:
     """A worker that was woken before would not find the job."""
     with psycopg.connect(dsn, autocommit=True) as listener, KINDS[kind](dsn, None) as caller:
@@ -254,7 +271,7 @@ def test_a_server_that_cannot_be_reached_is_reported(dsn: str) -> None:
     """The library connects with the add; nothing was sent."""
     use_django(dsn)
     outcomes = []
-    with engine_of("postgresql://u@127.0.0.1:1/d") as engine, OwnSession(engine) as session:
+    with engine_of("postgresql://u@127.0.0.1:1/d") as engine, Session(engine) as session:
         for given in (session, "nowhere"):
             with pytest.raises(StoreUnavailable, match="PostgreSQL cannot be reached") as caught:
                 SyncClient().add_job("t", connection=given)

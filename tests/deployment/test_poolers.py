@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
+import psycopg
 import pytest
 
-from asyncq import Client, ConfigurationError, JobContext, JobState, StoreUnavailable, Worker, task
+from asyncq import Client, ConfigurationError, JobContext, JobState, StoreUnavailable, SyncClient, Worker, task
 from asyncq.domain.events import (
     CronAdded,
     CronItemFailed,
@@ -88,6 +90,19 @@ async def test_a_client_works_through_a_pooler(way: str, schema: str) -> None:
     assert {f"{n}" for n in range(7)} == {job.key for job in listed}
     assert (7, 57, 50) == (len({item.id for item in added}), counts.available, len(cancelled))
     assert JobState.AVAILABLE == job.state
+
+
+@pytest.mark.usefixtures("anyio_backend")  # for the fixtures, since the test has no event loop
+def test_a_sync_client_works_through_a_pooler_without_a_word_in_the_dsn(bare: str, schema: str) -> None:
+    """Each call is one transaction with settings of its own, and prepares nothing."""
+    jobs = SyncClient(bare, schema=schema)
+    with ThreadPoolExecutor(4) as threads:
+        added = list(threads.map(lambda n: jobs.add_job("count", {"n": n}, job_key=f"{n % 3}"), range(24)))
+    cancelled = jobs.cancel_jobs({item.id for item in added})
+    with psycopg.connect(bare, autocommit=True, prepare_threshold=None) as connection:
+        left = {connection.execute("show enable_seqscan").fetchone() for _ in range(8)}
+
+    assert (3, {("on",)}) == (len(cancelled), left)
 
 
 async def test_an_add_on_the_callers_connection_through_a_pooler_is_part_of_its_transaction(

@@ -7,6 +7,7 @@ from typing import Any
 import django
 import django.db
 import psycopg
+import sqlmodel
 from django.conf import settings
 from django.db import transaction
 from psycopg.conninfo import conninfo_to_dict
@@ -57,23 +58,23 @@ def _of_sqlalchemy(given: Any) -> Caller:
 
 
 @contextmanager
-def engine_of(dsn: str, level: str | None = None) -> Iterator[Any]:
+def engine_of(dsn: str, level: str | None = None, driver: str = "psycopg") -> Iterator[Any]:
     """An engine of SQLAlchemy."""
-    address = dsn.replace("postgresql://", "postgresql+psycopg://")
+    address = dsn.replace("postgresql://", f"postgresql+{driver}://")
     engine = create_engine(address, poolclass=NullPool, **{"isolation_level": level} if level else {})
     yield engine
     engine.dispose()
 
 
-class OwnSession(Session):
-    """A subclass of SQLAlchemy's session, as SQLModel has one."""
+def sqlalchemy_session(driver: str, kind: type[Session]) -> Any:
+    """A session, also of a subclass."""
 
+    @contextmanager
+    def opened(dsn: str, level: str | None) -> Iterator[Caller]:
+        with engine_of(dsn, level, driver) as engine, kind(engine) as session:
+            yield _of_sqlalchemy(session)
 
-@contextmanager
-def sqlalchemy_session(dsn: str, level: str | None) -> Iterator[Caller]:
-    """A session of a subclass."""
-    with engine_of(dsn, level) as engine, OwnSession(engine) as session:
-        yield _of_sqlalchemy(session)
+    return opened
 
 
 @contextmanager
@@ -173,7 +174,9 @@ def _of_django(given: Callable[[str], Any]) -> Any:
 
 
 KINDS: dict[str, Callable[[str, str | None], AbstractContextManager[Caller]]] = {
-    "sqlalchemy session": sqlalchemy_session,
+    "sqlalchemy session": sqlalchemy_session("psycopg", Session),
+    "sqlalchemy session on psycopg2": sqlalchemy_session("psycopg2", Session),
+    "sqlmodel session": sqlalchemy_session("psycopg", sqlmodel.Session),
     "sqlalchemy scoped session": sqlalchemy_scoped_session,
     "sqlalchemy connection": sqlalchemy_connection,
     "psycopg connection": psycopg_connection,

@@ -37,6 +37,13 @@ def cause_of(error: BaseException) -> BaseException | Answer | None:
     return _of_sqlalchemy(error, names)
 
 
+def driver_error(error: BaseException) -> BaseException:
+    """Return the error behind that of a library: SQLAlchemy's text holds the parameters, and so the payload."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def _of_psycopg(error: BaseException, names: set[str]) -> Answer | StoreError:
     diagnostics = getattr(error, "diag", None)
     sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
