@@ -77,6 +77,8 @@ class Worker:
         middleware: Coroutine functions around the runs of all tasks, the first one outermost; none by default.
         processes: How many processes at once for tasks with `run_in="process"`, started on demand; by default as many
             as the machine has CPUs.
+        process_memory: How many bytes of memory such a process may use; none by default. One that uses more is killed,
+            and its job has failed. On Linux.
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
 
     Raises:
@@ -112,6 +114,7 @@ class Worker:
         middleware: Sequence[Middleware] = (),
         overrides: Mapping[Resource[Any], Any] | None = None,
         processes: int | None = None,
+        process_memory: int | None = None,
     ) -> None:
         self._database = Database(dsn, schema)
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -131,6 +134,7 @@ class Worker:
             keep=keep,
             blocked_after=blocked_after,
             processes=processes,
+            process_memory=process_memory,
         )
         others = listed(observers)
         self._observers = Observers([LogObserver(), *others])

@@ -1,5 +1,6 @@
 """The options of a worker: defaults with units, checked once."""
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, cast
@@ -14,6 +15,7 @@ Flags = Sequence[str]
 ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | None
 
 LONGEST_POLL_S = 60.0
+MIB = 1024 * 1024
 BLOCKED_AFTER_S = 1.0
 DISCARDED_RETENTION = timedelta(days=30)
 ERROR_RETENTION = timedelta(days=7)
@@ -35,12 +37,17 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_s: float | None = None
     blocked_after_s: float | None = BLOCKED_AFTER_S
     processes: int | None = None
+    process_memory: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("concurrency", self.concurrency, 1, 10_000)
         whole_number("pool_size", self.pool_size, 1, 1_000)
         if self.processes is not None:
             whole_number("processes", self.processes, 1, 1_000)
+        if self.process_memory is not None:
+            whole_number("process_memory", self.process_memory, 16 * MIB, 2**50)
+            if sys.platform != "linux":
+                raise ConfigurationError("process_memory needs Linux")
         for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
             value: float = getattr(self, f"{name}_s")
             if not least <= value <= most:

@@ -102,7 +102,7 @@ class Parts:
         resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
-        self.processes = Processes(self._options.processes or os.cpu_count() or 1)
+        self.processes = Processes(self._options.processes or os.cpu_count() or 1, self._options.process_memory)
         self.stuck = Stuck(limit, identity, threads, observers, replace=self._replace_loop, changed=self._stuck_changed)
         self.executor = Executor(
             identity,

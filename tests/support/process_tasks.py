@@ -49,6 +49,18 @@ def die(how: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@task(run_in="process", max_attempts=1)
+def fill(mib: int) -> int:
+    """Use memory, and keep it; return the id of the process, or never return."""
+    kept.append(bytearray(os.urandom(1024) * 1024 * mib))
+    if mib > 200:  # more than the limit of the test
+        time.sleep(600)
+    return os.getpid()
+
+
+kept: list[bytearray] = []
+
+
 @task(run_in="process", timeout=3600)
 def hang(place: str) -> None:
     """Write the ids of this process and of a program that it started, then never return."""

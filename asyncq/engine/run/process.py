@@ -14,6 +14,8 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from asyncq.domain.errors import ProcessDied
@@ -52,7 +54,7 @@ class Process:
         self._answer: asyncio.Future[Answer] | None = None
         self._fields: Mapping[str, Any] = {}
         self._is_lost = False
-        self._is_killed_late = False
+        self._why = ""
         self._timer: asyncio.TimerHandle | None = None
         self.end: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._wait, name="asyncq process", daemon=True).start()
@@ -88,8 +90,21 @@ class Process:
         finally:
             self._answer, self._fields = None, {}
 
-    def kill(self) -> None:
-        """Kill it, and the processes that it started, unless they have a session of their own."""
+    @property
+    def memory(self) -> int:
+        """The bytes of main memory that it uses, on Linux; 0 if it has ended."""
+        try:
+            pages = Path(f"/proc/{self.id}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self, why: str = "") -> None:
+        """Kill it, and the processes that it started, unless they have a session of their own.
+
+        The reason, if there is one, becomes the error of the call.
+        """
+        self._why = self._why or why
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -119,13 +134,9 @@ class Process:
         """The socket is closed: by the worker, by the end of the process, or by its handler."""
         self._is_lost = True
         if self._process.returncode is None:
-            self._later(END_S, self._kill_late)
+            self._later(END_S, partial(self.kill, "the process of the handler closed the socket to its worker"))
         else:
             self._finish()
-
-    def _kill_late(self) -> None:
-        self._is_killed_late = True
-        self.kill()
 
     def _exited(self) -> None:
         if self._is_lost:
@@ -155,8 +166,10 @@ class Process:
 
     def _how(self) -> str:
         code = self._process.returncode
-        if code is None or self._is_killed_late:
-            return "the process of the handler closed the socket to its worker"
+        if self._why:
+            return self._why
+        if code is None:
+            return "the process of the handler does not answer"
         if code >= 0:
             return f"the process of the handler ended with exit code {code}"
         try:

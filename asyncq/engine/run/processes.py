@@ -17,21 +17,59 @@ from asyncq.engine.run.frames import Order, Raised, Returned
 from asyncq.engine.run.process import END_S, Process
 from asyncq.engine.run.run import Run
 
+MEMORY_EVERY_S = 0.2  # how often the memory of a process is compared with its limit
+MIB = 1024 * 1024
 CLOSE_S = END_S + 3.0  # how long all of them may take to end
 
 
-class UnreadableResult(msgspec.Struct, frozen=True):
-    """Stands for the result of a handler that JSON cannot hold; it stays in the process."""
+class UnreadableResult:
+    """Stands for the result of a handler that JSON cannot hold, as this cannot be written as JSON either."""
 
-    type_name: str
-    reason: str
+    def __init__(self, type_name: str, reason: str) -> None:
+        self.type_name = type_name
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<UnreadableResult of type {self.type_name}: {self.reason}>"
+
+
+class _MemoryWatch:
+    """Kills a process that uses more than so many bytes of memory, until `end` is called."""
+
+    def __init__(self, process: Process, limit: int | None) -> None:
+        self._process = process
+        self._timer: asyncio.TimerHandle | None = None
+        if limit is not None:
+            self._later(limit)
+
+    def end(self) -> None:
+        """Watch no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _later(self, limit: int) -> None:
+        self._timer = asyncio.get_running_loop().call_later(MEMORY_EVERY_S, self._look, limit)
+
+    def _look(self, limit: int) -> None:
+        used = self._process.memory
+        if used > limit:
+            self._process.kill(
+                f"the process of the handler used {used // MIB} MiB of memory, more than the {limit // MIB} MiB of "
+                "process_memory, and was killed"
+            )
+        else:
+            self._later(limit)
 
 
 class Processes:
-    """The processes of one worker, at most `limit`; further calls wait for one of them."""
+    """The processes of one worker, at most `limit`; further calls wait for one of them.
 
-    def __init__(self, limit: int) -> None:
+    One that uses more than `memory` bytes is killed while it runs a handler, and not used again.
+    """
+
+    def __init__(self, limit: int, memory: int | None = None) -> None:
         self._slots = asyncio.Semaphore(limit)
+        self._memory = memory
         self._all: set[Process] = set()
         self._idle: list[Process] = []
 
@@ -54,13 +92,18 @@ class Processes:
                 run.limit.go_on()
             order = Order(address.module, address.path, run.task.name, run.claim.payload)
             fields = job_fields(run.claim.id, run.task.name, run.claim.attempts + 1)
+            watch = _MemoryWatch(process, self._memory)
             try:
                 answer = await process.call(order, fields)
             except BaseException:
                 process.kill()
                 await until_done(process.end)
                 raise
-            if process.is_alive:
+            finally:
+                watch.end()
+            if self._memory is not None and process.memory > self._memory:
+                process.close()
+            elif process.is_alive:
                 self._idle.append(process)
         return _result(answer)
 

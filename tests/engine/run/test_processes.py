@@ -23,10 +23,11 @@ from asyncq.domain.events import (
     JobTimedOut,
     ResultIgnored,
 )
+from asyncq.engine.run import processes
 from asyncq.engine.run.time_limit import TimeLimit
 from tests.engine.conftest import MakeWorker
 from tests.support.cli import appears
-from tests.support.process_tasks import compute, die, fail, hang, leave, who
+from tests.support.process_tasks import compute, die, fail, fill, hang, leave, who
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
 
@@ -166,9 +167,11 @@ async def test_a_process_is_killed_at_the_hard_limit(
         pids = [int(pid) for pid in (await appears(tmp_path / "hang")).split()]
         fire[0]()
         await seen.wait_for(JobRetried)
+        alive = lives(pids[0])
     job = await client.get_job(added.id)
     await ends(pids)
 
+    assert not alive
     assert 3600 == seen.of(JobTimedOut)[0].timeout_s
     assert (job.last_error or "").startswith("TimedOut: ran longer than 3600 s")
 
@@ -187,6 +190,33 @@ async def test_a_stopping_worker_kills_processes_after_the_grace_period(
     assert not alive
     assert ([added.id], 1) == (seen.ids(JobInterrupted), len(seen.of(GraceExceeded)))
     assert (JobState.AVAILABLE, 0) == (job.state, job.attempts)
+
+
+async def test_a_process_that_uses_too_much_memory_is_killed(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """It must not fill the machine."""
+    added = await client.add_job(fill, 400)
+    await make_worker(fill, process_memory=160 * 1024 * 1024).run_once()
+    error = (await client.get_job(added.id)).last_error or ""
+
+    assert [added.id] == seen.ids(JobDiscarded)
+    assert error.startswith("ProcessDied: the process of the handler used ")
+    assert error.endswith(" MiB of memory, more than the 160 MiB of process_memory, and was killed")
+
+
+async def test_a_process_that_is_too_large_after_a_job_is_not_used_again(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leak grows with each job."""
+    monkeypatch.setattr(processes, "MEMORY_EVERY_S", 3600)
+    results = Results()
+    await client.add_jobs([fill.job(150), fill.job(1), fill.job(1)])
+    options: dict[str, Any] = {"process_memory": 160 * 1024 * 1024, "middleware": [results], "concurrency": 1}
+    await make_worker(fill, **options).run_once()
+    first, second, third = results.returned
+
+    assert first != second == third
 
 
 async def test_a_job_that_waits_for_a_process_can_be_cancelled(
