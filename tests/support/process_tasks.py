@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
 from asyncq import Discard, RetryAfter, Snooze, task
 
 
@@ -76,6 +78,25 @@ def hang(place: str) -> None:
 def leave(place: str) -> None:
     """Write a file at the end of the process."""
     atexit.register(Path(place).write_text, "bye")
+
+
+class Size(msgspec.Struct):
+    """A result."""
+
+    width: int
+    height: int
+
+
+@task(run_in="process", keep="1 hour")
+def measure(width: int) -> Size:
+    """Return a struct."""
+    return Size(width, 2)
+
+
+@task(run_in="process", keep="1 hour")
+def measure_badly() -> object:
+    """Return what JSON cannot hold."""
+    return object()
 
 
 class Heavy:

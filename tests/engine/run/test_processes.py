@@ -27,7 +27,7 @@ from asyncq.engine.run import processes
 from asyncq.engine.run.time_limit import TimeLimit
 from tests.engine.conftest import MakeWorker
 from tests.support.cli import appears
-from tests.support.process_tasks import compute, die, fail, fill, hang, leave, who
+from tests.support.process_tasks import compute, die, fail, fill, hang, leave, measure, measure_badly, who
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
 
@@ -82,6 +82,17 @@ async def test_a_handler_in_a_process_returns_prints_and_logs(
     assert (added[0].id, "who", "one", [1, 2]) == tuple(vars(records[0])[n] for n in ("job_id", "task", "word", "odd"))
     assert "printed one\nprinted two\n" in capfd.readouterr().err
     assert not lives(first["pid"])
+
+
+async def test_the_result_of_a_handler_in_a_process_is_kept(client: Client, make_worker: MakeWorker) -> None:
+    """As that of other handlers. A result that JSON cannot hold is left out."""
+    added = [await client.add_job(measure, 3), await client.add_job(measure_badly)]
+    await make_worker(measure, measure_badly, processes=1).run_once()
+    jobs = [await client.get_job(each.id) for each in added]
+
+    assert [(JobState.COMPLETED, '{"width":3,"height":2}'), (JobState.COMPLETED, None)] == [
+        (job.state, job.result and job.result.replace(" ", "")) for job in jobs
+    ]
 
 
 async def test_a_process_ends_in_order_with_its_worker(client: Client, make_worker: MakeWorker, tmp_path: Path) -> None:
