@@ -204,6 +204,16 @@ async def test_a_client_that_is_not_open_adds_on_a_session(client: Client, dsn: 
     assert [added.id] == await ids(client)
 
 
+async def test_a_psycopg_connection_that_was_closed_is_unavailable(client: Client, dsn: str) -> None:
+    """Nothing was sent."""
+    async with KINDS["psycopg connection"](dsn, None) as caller:
+        await caller.connection.close()
+        with pytest.raises(StoreUnavailable, match="is closed") as caught:
+            await client.add_job("plain", connection=caller.connection)
+
+    assert "not_sent" == caught.value.outcome
+
+
 async def test_a_psycopg_connection_with_autocommit_may_open_a_transaction(client: Client, dsn: str) -> None:
     """As one of asyncpg does."""
     async with KINDS["psycopg connection"](dsn, AUTOCOMMIT) as caller:

@@ -175,6 +175,25 @@ async def test_a_connection_that_is_closed_is_no_connection_outside_of_a_transac
                 await client.add_job(nothing, connection=gone, autocommit=autocommit)
 
 
+@pytest.mark.parametrize("kind", ["sqlalchemy session, asyncpg", "psycopg connection"])
+async def test_a_handler_adds_in_the_transaction_of_its_own_session(
+    client: Client, dsn: str, schema: str, kind: str
+) -> None:
+    """The worker's connections have no part in it, and the commit is the handler's."""
+
+    async def place(order: int, ctx: JobContext) -> None:
+        async with KINDS[kind](dsn, None) as caller:
+            await ctx.add_job(nothing, connection=caller.connection, priority=order)
+            await ctx.add_jobs([nothing.job()], connection=caller.connection)
+            await (caller.commit() if order == 7 else caller.rollback())
+
+    placing = task(place, name="place")
+    await client.add_jobs([placing.job(7), placing.job(8)])
+    await Worker(dsn, [placing], schema=schema).run_once()
+
+    assert [0, 7] == sorted([job.priority async for job in client.admin.iter_jobs()])
+
+
 async def test_a_handler_is_refused_too(client: Client, dsn: str, schema: str) -> None:
     """Its connection is in a transaction only if the handler opens one, or the task is transactional."""
     said: list[str] = []

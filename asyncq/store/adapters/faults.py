@@ -51,8 +51,9 @@ def _of_psycopg(error: BaseException, names: set[str]) -> Answer | StoreError:
         said = diagnostics.message_primary or str(error)
         return Answer(sqlstate, said, diagnostics.message_detail, diagnostics.column_name)
     if names & {"psycopg.OperationalError", "psycopg2.OperationalError", "psycopg2.InterfaceError"}:
-        outcome = "not_sent" if _CLOSED in str(error) or "already closed" in str(error) else "unknown"
-        return StoreUnavailable(f"the connection to PostgreSQL was lost: {_line(error)}", outcome=outcome)
+        if _CLOSED in str(error) or "already closed" in str(error):
+            return StoreUnavailable("the connection to PostgreSQL is closed", outcome="not_sent")
+        return StoreUnavailable(f"the connection to PostgreSQL was lost: {_line(error)}", outcome="unknown")
     return StoreError(f"the statement cannot be sent: {_line(error)}")
 
 
