@@ -1,6 +1,7 @@
 """Each pair of features on one job: it works, or is refused with a sentence before a job is stored."""
 
 import itertools
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -42,6 +43,7 @@ FEATURES = {
     "cron": Feature(),
     "cancel": Feature(script=[HOLD]),
     "pydantic": Feature(),
+    "keep": Feature({"keep": "1 hour"}),
 }
 REFUSED = {frozenset({"unique", "key"}): "job_key goes without unique"}
 PAIRS = [*itertools.combinations(FEATURES, 2)]
@@ -163,6 +165,23 @@ async def check_events(pair: Pair, seen: Seen, client: Client, ids: list[int]) -
     assert len(seen.of(JobTimedOut)) == pair.script.count(HANG)
 
 
+async def check_left(pair: Pair, client: Client, ids: list[int]) -> None:
+    """Nothing is left of the jobs, or their history."""
+    for job_id in ids:
+        if "keep" not in pair.names:
+            with pytest.raises(JobNotFound):
+                await client.get_job(job_id)
+            continue
+        job = await client.get_job(job_id)
+        if "cancel" in pair.names:
+            assert (job.state, job.result) == ("cancelled", None)
+        else:
+            assert (job.state, job.result) == ("completed", str(json.loads(job.payload)["number"]))
+        failed = len([step for step in pair.script if step != HOLD])
+        assert (job.attempts, len(job.errors)) == (failed + 1, failed)
+        assert None not in (job.started_at, job.worker_id)
+
+
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 async def test_two_features_of_a_job_work_together_or_are_refused(
     names: tuple[str, str],
@@ -185,9 +204,7 @@ async def test_two_features_of_a_job_work_together_or_are_refused(
     check_calls(pair, log, len(ids))
     if "transactional" in pair.names:
         assert await effects.kept() == ([] if "cancel" in pair.names else sorted(ids))
-    for job_id in ids:
-        with pytest.raises(JobNotFound):
-            await client.get_job(job_id)
+    await check_left(pair, client, ids)
 
 
 def test_the_guide_shows_which_pairs_work() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, ConfigurationError, JobContext, TaskError, Worker, task
+from asyncq import Client, ConfigurationError, JobContext, TaskError, UniquePolicy, Worker, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobsFetched, JobStarted, ResultIgnored, SettleFailed
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
@@ -150,6 +150,19 @@ async def test_a_lost_answer_keeps_one_row(
 
     assert [kept(added.id, {"doubled": 2})] == await past(db, schema)
     assert seen.of(SettleFailed)
+
+
+async def test_a_job_that_a_unique_policy_needs_too_keeps_its_result(
+    client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
+) -> None:
+    """The first statement leaves its row to another one."""
+    policy = UniquePolicy(states=["available", "active", "scheduled", "retryable", "completed"], period="P1D")
+    added = await client.add_job(double, 1, unique=policy)
+    await make_worker(double).run_once()
+    (row,) = await past(db, schema)
+
+    assert (added.id, '{"doubled":2}', True) == (row["id"], row["result"], row["is_in_order"])
+    assert timedelta(hours=23) < row["kept"] <= timedelta(days=1)
 
 
 @pytest.mark.parametrize("mark", [cancel, ask_again])

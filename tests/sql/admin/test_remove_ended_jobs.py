@@ -43,9 +43,9 @@ async def test_a_redacted_job_loses_its_payload_result_and_meta(sql: Session, id
     await sql.execute("update asyncq._ended_jobs set result = '1', meta = '{}' where run_at is not null")
     redacted = await sql.values("select asyncq.redact_ended_jobs($1)", [ids[0], ids[2], ids[3]])
     rows = await sql.rows("""
-        select id, payload is not null and result is not null and meta is not null, attempts from asyncq.history
-        join asyncq._ended_jobs using (id, attempts) order by id""")
+        select id, num_nonnulls(payload, result, meta), attempts from asyncq._ended_jobs
+        where run_at is not null order by id""")
 
     assert ids[:1] == redacted
-    assert [(ids[0], False, 0), (ids[1], True, 0)] == [tuple(row) for row in rows]
+    assert [(ids[0], 0, 0), (ids[1], 3, 0)] == [tuple(row) for row in rows]
     assert 4 == await sql.value("select count(*) from asyncq._attempts")
