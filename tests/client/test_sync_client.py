@@ -125,6 +125,18 @@ def test_a_commit_without_an_answer_has_an_unknown_outcome(dsn: str, schema: str
     assert "unknown" == caught.value.outcome
 
 
+def test_a_server_that_is_read_only_is_no_fault_of_the_caller(dsn: str, schema: str) -> None:
+    """It may be a standby: another server works, or this one later."""
+    options = "-c default_transaction_read_only=on".replace(" ", "%20")
+    jobs = SyncClient(f"{dsn}{'&' if '?' in dsn else '?'}options={options}", schema=schema)
+    with pytest.raises(StoreUnavailable, match="read only") as caught:
+        jobs.add_job("t")
+    with pytest.raises(JobNotFound):
+        jobs.get_job(1)
+
+    assert "not_sent" == caught.value.outcome
+
+
 def test_a_server_that_cannot_be_reached_got_nothing(schema: str) -> None:
     """The error names the server, without the password."""
     unreachable = SyncClient("postgresql://app:pa%2Fss@127.0.0.1:1/app", schema=schema)
