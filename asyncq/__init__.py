@@ -7,6 +7,7 @@ from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo, 
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.capabilities import CAPABILITIES
 from asyncq.domain.checkup import Checkup, DeadRows, Finding, FirstJobs, Holder, Repaired, Violation
+from asyncq.domain.codec import Codec
 from asyncq.domain.cron.builders import daily, every, every_minute, hourly, monthly, weekly, yearly
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.slot import next_run
@@ -17,6 +18,7 @@ from asyncq.domain.errors import (
     AccessDenied,
     AsyncqError,
     ClaimLost,
+    CodecFailed,
     ConfigurationError,
     CronItemConflict,
     CronItemNotFound,
@@ -133,6 +135,8 @@ __all__ = [
     "Checkup",
     "ClaimLost",
     "Client",
+    "Codec",
+    "CodecFailed",
     "Collect",
     "CommitUncertain",
     "ConfigurationError",

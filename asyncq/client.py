@@ -16,6 +16,7 @@ from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_job_id
 from asyncq.domain.around import AddMiddleware, PassedOn, check_middleware
+from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
@@ -67,6 +68,8 @@ class Client:
         retry_for: How long a call that certainly changed nothing is repeated while the database cannot be used: a
             timedelta or seconds. 0 by default: the error is raised at once.
         middleware: Coroutine functions around its adds, the first one outermost; none by default.
+        codec: Encodes payloads before they are stored, and decodes them when jobs are read; none by default. Workers
+            need it too.
         use_local_time: Whether jobs without a `run_at` are due by the clock of this process at the time of the call;
             False by default: by the clock of the server.
 
@@ -92,15 +95,16 @@ class Client:
         idempotency_window: timedelta = DEFAULT_WINDOW,
         retry_for: timedelta | float = 0,
         middleware: Sequence[AddMiddleware] = (),
+        codec: Codec | None = None,
         use_local_time: bool = False,
     ) -> None:
-        self._database = Database(dsn, schema)
+        self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
+        self._database = Database(dsn, schema, None if codec is None else Envelopes(codec, self._max_payload))
         # A pooler's sessions keep no prepared statements.
         self._hints = None if self._database.is_pooled else HandoffHints()
         self._registry = None if tasks is None else Registry(tasks)
         self._window = check_window(idempotency_window)
         self._retry_for_s = seconds(retry_for, "retry_for")
-        self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._use_local_time = use_local_time
         self._pool: ClientPool | None = None
@@ -251,6 +255,7 @@ class Client:
         Raises:
             InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` name it.
             DuplicateJob: Its unique policy refuses it, because of another job. A transaction of the caller continues.
+            CodecFailed: The codec of the client raised; its error is the cause.
             UnknownTask: The client was given tasks, and none has this name.
             TransactionUnusable: The caller's connection is in no transaction, or in one that is aborted or read only.
             StoreUnavailable: The database cannot be used, or the connection broke; `outcome` says whether the job may

@@ -21,7 +21,9 @@ from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
 from asyncq.domain.task import Task
 from asyncq.worker import Worker
 
+# The names that a module of --tasks may have for these options.
 LIFESPAN = "worker_lifespan"
+CODEC = "worker_codec"
 
 _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
@@ -51,16 +53,17 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
     raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
 
 
-def load_lifespan(named: str | None, tasks: str) -> Any:
-    """Load the lifespan that the command line names as `module:name`.
+def load_option(option: str, named: str | None, tasks: str) -> Any:
+    """Load the lifespan or the codec that the command line names as `module:name`.
 
-    Without one it is `worker_lifespan` of the module with the tasks; None if that does not exist. TaskError as `load`.
+    Without one it is `worker_lifespan` or `worker_codec`, as `option` says, of the module with the tasks; None if that
+    does not exist. TaskError as `load`.
     """
     if named is None:
-        return None if os.path.isdir(tasks) else getattr(sys.modules[tasks.partition(":")[0]], LIFESPAN, None)
+        return None if os.path.isdir(tasks) else getattr(sys.modules[tasks.partition(":")[0]], option, None)
     module_name, _, name = named.partition(":")
     if not name or not _is_module_name(module_name):
-        raise TaskError(f"lifespan {named!r} is not module:name")
+        raise TaskError(f"{option.removeprefix('worker_')} {named!r} is not module:name")
     return _attribute(named, _import(module_name, module_name, Path.cwd()), name)
 
 

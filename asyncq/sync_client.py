@@ -12,6 +12,7 @@ import msgspec
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_change, check_job_id, job_ids, storable_error
 from asyncq.domain.around import PassedOn, SyncAddMiddleware, check_sync_middleware
+from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import ConfigurationError, JobNotFound
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec, check_key
@@ -49,6 +50,7 @@ class SyncClient:
         idempotency_window: How long an idempotency key is valid after its first use; 24 hours by default, at most 366
             days. Until then a row remembers the job, even after its end.
         middleware: Plain functions around its adds, the first one outermost; none by default.
+        codec: As for `Client`.
         use_local_time: Whether jobs without a `run_at` are due by the clock of this process at the time of the call;
             False by default: by the clock of the server.
 
@@ -66,13 +68,14 @@ class SyncClient:
         max_payload: int = DEFAULT_MAX_PAYLOAD,
         idempotency_window: timedelta = DEFAULT_WINDOW,
         middleware: Sequence[SyncAddMiddleware] = (),
+        codec: Codec | None = None,
         use_local_time: bool = False,
     ) -> None:
-        self._schema = Schema(schema)
+        self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
+        self._schema = Schema(schema, None if codec is None else Envelopes(codec, self._max_payload))
         self._source = None if dsn is None and pool is None else PsycopgSource(dsn, pool, self._schema.schema)
         self._registry = None if tasks is None else Registry(tasks)
         self._window = check_window(idempotency_window)
-        self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._use_local_time = use_local_time
         # An engine, a connection or the own source -> the function by which its role may add jobs.
         self._ways_in: WeakKeyDictionary[object, WayIn] = WeakKeyDictionary()

@@ -11,6 +11,7 @@ import anyio
 
 from asyncq.domain.address import check_addresses
 from asyncq.domain.around import Middleware, check_lifespan, check_middleware, name_of
+from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
@@ -79,6 +80,8 @@ class Worker:
             as the machine has CPUs.
         process_memory: How many bytes of memory such a process may use; none by default. One that uses more is killed,
             and its job has failed. On Linux.
+        codec: Decodes payloads that a client's codec has encoded, and encodes those that the worker adds; none by
+            default.
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
 
     Raises:
@@ -112,11 +115,12 @@ class Worker:
         migrate: bool = False,
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
+        codec: Codec | None = None,
         overrides: Mapping[Resource[Any], Any] | None = None,
         processes: int | None = None,
         process_memory: int | None = None,
     ) -> None:
-        self._database = Database(dsn, schema)
+        self._database = Database(dsn, schema, None if codec is None else Envelopes(codec))
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
         self._registry = Registry(tasks)
         self._items = gather(crontab, self._registry)

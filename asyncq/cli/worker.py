@@ -37,7 +37,8 @@ worker. A worker with --once adds none.
 
 --lifespan MODULE:NAME: an async context manager function that takes the worker.
 It is entered before the first fetch, and left after the last job. Without the
-option a module of --tasks may have one with the name worker_lifespan.
+option a module of --tasks may have one with the name worker_lifespan. --codec
+names the codec in the same way, or the module may have a worker_codec.
 
 --processes N: N workers, each in a process of its own. One that ends by itself
 is started again, after a wait that grows to 30 s. Send signals to the parent,
@@ -103,6 +104,8 @@ def add_parser(commands: Commands) -> None:
     add("--migrate", action="store_true", help="upgrade the schema first")
     lifespan = "a context manager around the worker (default: worker_lifespan in the module of --tasks)"
     add("--lifespan", metavar="MODULE:NAME", help=lifespan)
+    codec = "decodes payloads that clients have encoded (default: worker_codec in the module of --tasks)"
+    add("--codec", metavar="MODULE:NAME", help=codec)
     add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
 
 
@@ -131,12 +134,13 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
     if options.once and options.crontab is not None:
         raise Usage("--once with --crontab: only a worker that keeps running adds recurring jobs")
 
-    from asyncq.loading import load, load_lifespan
+    from asyncq.loading import CODEC, LIFESPAN, load, load_option
 
     what = _what(options.tasks)
     with early.interrupt():  # Modules of the user may import slowly.
         found = load(what)
-        lifespan = load_lifespan(options.lifespan, what)
+        lifespan = load_option(LIFESPAN, options.lifespan, what)
+        codec = load_option(CODEC, options.codec, what)
     logs.restore(options.log_level, options.log_format)
     if isinstance(found, Worker):
         names = [name for name in vars(options) if name not in _OF_ANY_WORKER]
@@ -162,6 +166,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             migrate=options.migrate,
             lifespan=lifespan,
             processes=options.task_processes,
+            codec=codec,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
 

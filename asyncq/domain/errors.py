@@ -20,6 +20,7 @@
     │       ├── SchemaMissing   run `asyncq migrate`
     │       └── SchemaTooNew    upgrade asyncq
     ├── PoolExhausted           every connection for handlers is taken
+    ├── CodecFailed             the codec raised, or does not have the key: correct its keys
     ├── LifespanFailed          the program's own start or background work failed, and so the worker
     ├── RaisedInProcess         a handler in another process raised; only middleware and observers see it
     └── ProcessDied             the process of a handler died; as above
@@ -249,6 +250,10 @@ class SchemaTooNew(SchemaError):
 
 class PoolExhausted(AsyncqError):
     """A handler waited too long for a connection: other handlers use all of them."""
+
+
+class CodecFailed(AsyncqError):
+    """The codec cannot encode or decode a payload; its error is the cause."""
 
 
 class LifespanFailed(AsyncqError):

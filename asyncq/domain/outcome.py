@@ -282,10 +282,10 @@ def error_line(error: BaseException) -> str:
     return clean_error(f"{type(error).__name__}: {text_of(error)}")
 
 
-def clean_error(text: str) -> str:
+def clean_error(text: str, most: int = MAX_ERROR) -> str:
     """Escape U+0000 and lone surrogates, and cut a text in the middle to at most 16,384 characters, for PostgreSQL."""
     text = escaped(text)
-    if len(text) <= MAX_ERROR:
+    if len(text) <= most:
         return text
-    half = MAX_ERROR // 2 - 32
+    half = most // 2 - 32
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

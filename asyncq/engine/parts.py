@@ -71,7 +71,7 @@ class Parts:
         self.heartbeat = Heartbeat(database, options, registry, self.lease)
         self._make_executor(database, around)
         self._make_fetcher(self.tasks.start_soon)
-        self._make_completer(self.tasks.start_soon, once=once)
+        self._make_completer(database, self.tasks.start_soon, once=once)
         lines = [self.writing, self.reading]
         self.fallback = FallbackHeartbeat(lines, identity, self.start_gate, self.heartbeat, self.stuck)
         # A worker without LISTEN checks for changed items as often as for jobs.
@@ -144,7 +144,7 @@ class Parts:
         )
         self.canceller = Canceller(identity, inbox, self.executor, self.start_gate)
 
-    def _make_completer(self, start_soon: Callable[..., None], *, once: bool) -> None:
+    def _make_completer(self, database: Database, start_soon: Callable[..., None], *, once: bool) -> None:
         """Make the parts that write the results of runs, and the job loops."""
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
@@ -161,6 +161,7 @@ class Parts:
             claim_next,
             settled=self.wake_ups.settled,
             keeps_errors=self._options.error_retention_s is not None,
+            envelopes=database.envelopes,
         )
         self.loops = JobLoops(
             self.identity,

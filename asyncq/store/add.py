@@ -16,7 +16,9 @@ from typing import Any, Literal
 import asyncpg
 import msgspec
 
+from asyncq.domain.codec import KnownKey
 from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
+from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
 from asyncq.store.failures import tell_of_call
@@ -79,12 +81,14 @@ async def add_jobs(
             function's plans are kept by the session.
 
     Returns the result of each add, in the order of the specs. InvalidJob if a job has no key under its unique policy,
-    the server found a broken rule, or the jobs exceed 256 MiB: nothing was sent then.
+    the server found a broken rule, or the jobs exceed 256 MiB: nothing was sent then. CodecFailed likewise.
 
     If cancelled, the outcome is unknown unless the caller's transaction rolls back.
     """
     if not specs:
         return []
+    if database.envelopes is not None:
+        specs = [database.envelopes.sealed(spec) for spec in specs]
     try:
         if len(specs) == 1 and way_in == "directly" and specs[0].is_keyless:
             if hints is not None and specs[0].is_plain:
@@ -162,6 +166,9 @@ def _instant(run_at: datetime) -> str:
 
 def document(spec: JobSpec, window: timedelta) -> dict[str, Any]:
     """Return a job as the SQL function enqueue takes it: the arguments of add_job that are not the defaults."""
+    if isinstance(spec.unique, KnownKey):
+        said = f"task {spec.task!r}: this role may only call enqueue, which computes the unique key from the payload"
+        raise InvalidJob(f"{said}, and cannot read an encoded one", code="GWBPL", field="payload")
     arguments = {
         "identifier": spec.task,
         "payload": msgspec.Raw(spec.payload.encode()),

@@ -8,6 +8,7 @@ import msgspec
 
 from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
 from asyncq.domain.attempt import Attempt
+from asyncq.domain.codec import PREFIX
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
@@ -71,14 +72,28 @@ async def cleanup(
 async def get_job(database: Schema, connection: Connection, job_id: int) -> Job | None:
     """Read the job of an id, with its failed attempts; None if there is none."""
     for row in await database.fetch(connection, "get_job", job_id):
-        return msgspec.structs.replace(read_job(row["document"]), errors=_read_errors(row["errors"]))
+        job = msgspec.structs.replace(read_job(row["document"]), errors=_read_errors(row["errors"]))
+        return job if database.envelopes is None else database.envelopes.opened(job)
     return None
 
 
-async def errors(database: Database, connection: Connection, job_id: int) -> tuple[Attempt, ...]:
-    """Read the failed attempts of a job, the last thousand of more, in order."""
+async def errors(
+    database: Database, connection: Connection, job_id: int, task: str | None = None
+) -> tuple[Attempt, ...]:
+    """Read the failed attempts of a job, the last thousand of more, in order.
+
+    Encoded errors are decoded by the name of the task, which is read if it is not given.
+    """
     ((said,),) = await database.fetch(connection, "errors", job_id)
-    return _read_errors(said)
+    attempts = _read_errors(said)
+    envelopes = database.envelopes
+    if envelopes is None or not any(attempt.error.startswith(PREFIX) for attempt in attempts):
+        return attempts
+    if task is None:
+        # An ended job that is not kept has no name any more.
+        job = await get_job(database, connection, job_id)
+        return attempts if job is None else job.errors
+    return envelopes.opened_errors(task, attempts)
 
 
 async def get_job_by_key(database: Database, connection: Connection, key: str) -> Job | None:
@@ -114,7 +129,10 @@ async def list_history(
     """Read a page of the history, the newest job first."""
     arguments = (state and str(state), task, since, before, limit)
     rows = await database.fetch(connection, "list_history", *arguments)
-    return [_ended_job(dict(row)) for row in rows]
+    ended = [_ended_job(dict(row)) for row in rows]
+    if (envelopes := database.envelopes) is None:
+        return ended
+    return [msgspec.structs.replace(job, error=envelopes.open_or_keep(job.task, job.error)) for job in ended]
 
 
 async def change_history(
@@ -161,7 +179,8 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
 
 async def _jobs(database: Schema, connection: Connection, query: str, *args: Any) -> list[Job]:
     check_size("ids", args)
-    return [read_job(row["document"]) for row in await database.fetch(connection, query, *args)]
+    jobs = [read_job(row["document"]) for row in await database.fetch(connection, query, *args)]
+    return jobs if database.envelopes is None else list(map(database.envelopes.opened, jobs))
 
 
 def _only(jobs: list[Job]) -> Job | None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
+from asyncq.domain.codec import Envelopes
 from asyncq.domain.cron.item import extra_of
 from asyncq.domain.cron.slot import Known, Slot, job_of
+from asyncq.domain.errors import CodecFailed, InvalidJob
 from asyncq.domain.job import Added
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.sizes import first_piece
@@ -93,18 +95,31 @@ def first_slots(slots: Sequence[Slot], most: int) -> Sequence[Slot]:
     return first_piece(slots, most, lambda slot: len(job_of(slot).payload))
 
 
-async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tuple[list[AddedSlot], dict[str, str]]:
+async def add_slots(
+    line: ReconnectingConnection, slots: Sequence[Slot], envelopes: Envelopes | None = None
+) -> tuple[list[AddedSlot], dict[str, str]]:
     """Add the jobs of slots that no worker has added yet, in one transaction; a repetition adds nothing twice.
 
     Returns the slots that this call added, and the errors of the items that failed, by identifier; these do not affect
     the others. Another worker had added those that are in neither.
     """
-    columns = zip(*(_columns(slot) for slot in slots), strict=True)
     added: list[AddedSlot] = []
     refused: dict[str, str] = {}
-    for row in await line.fetch("add_slots", *(list(column) for column in columns)):
+    sent: list[Slot] = []
+    rows: list[tuple[Any, ...]] = []
+    for slot in slots:
+        # A later slot would hide the one that failed.
+        if slot.item.identifier not in refused:
+            try:
+                rows.append(_row(slot, envelopes))
+                sent.append(slot)
+            except (CodecFailed, InvalidJob) as error:
+                refused[slot.item.identifier] = str(error)
+    if not rows:
+        return added, refused
+    for row in await line.fetch("add_slots", *map(list, zip(*rows, strict=True))):
         ordinal: int = row["ord"]  # from 1
-        slot = slots[ordinal - 1]
+        slot = sent[ordinal - 1]
         if row["code"] is None:
             added.append(AddedSlot(slot, Added(row["id"], row["outcome"])))
         else:
@@ -112,6 +127,7 @@ async def add_slots(line: ReconnectingConnection, slots: Sequence[Slot]) -> tupl
     return added, refused
 
 
-def _columns(slot: Slot) -> tuple[Any, ...]:
+def _row(slot: Slot, envelopes: Envelopes | None) -> tuple[Any, ...]:
     item, spec = slot.item, job_of(slot)
-    return (item.identifier, slot.at, slot.revision, spec.task, spec.payload, spec.queue, extra_of(item, spec))
+    payload = spec.payload if envelopes is None else envelopes.seal_payload(spec.task, spec.payload)
+    return (item.identifier, slot.at, slot.revision, spec.task, payload, spec.queue, extra_of(item, spec))

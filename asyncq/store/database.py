@@ -11,6 +11,7 @@ from urllib.parse import quote
 import asyncpg
 from asyncpg.types import ServerVersion
 
+from asyncq.domain.codec import Envelopes
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store.adapters.kinds import PsycopgConnection, PsycopgCursor, SqlalchemyConnection
 from asyncq.store.dsn import read_dsn, warn_of_ignored
@@ -69,7 +70,7 @@ class Database(Schema):
         has_session_locks: Whether a session can hold an advisory lock; the probe of the server decides.
     """
 
-    def __init__(self, dsn: str, schema: str) -> None:
+    def __init__(self, dsn: str, schema: str, envelopes: Envelopes | None = None) -> None:
         if not isinstance(dsn, str) or not dsn:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError("a DSN is needed, such as postgresql://user@host/database")
         read = read_dsn(dsn)
@@ -80,7 +81,7 @@ class Database(Schema):
         self.is_pooled = self._statement_cache_size == 0
         self._has_own_sessions = False
         self.has_session_locks = not self.is_pooled
-        super().__init__(schema)
+        super().__init__(schema, envelopes)
 
     async def connect(
         self, role: str, *, generic_plans: bool = False, lock_timeout_s: float | None = None

@@ -4,6 +4,7 @@ from typing import Any
 
 import asyncpg
 
+from asyncq.domain.codec import Envelopes
 from asyncq.store.failures import calling
 from asyncq.store.statements import check_schema, query
 
@@ -13,10 +14,12 @@ class Schema:
 
     Attributes:
         schema: The schema's name.
+        envelopes: Encodes and decodes what is stored; None without a codec.
     """
 
-    def __init__(self, schema: str) -> None:
+    def __init__(self, schema: str, envelopes: Envelopes | None = None) -> None:
         self.schema = check_schema(schema)
+        self.envelopes = envelopes
 
     def query(self, name: str) -> str:
         return query(name, self.schema)

@@ -1,5 +1,6 @@
 """`asyncq worker` as a process: it loads tasks, runs jobs, and stops on a signal."""
 
+import base64
 import json
 import re
 import signal
@@ -27,6 +28,7 @@ async def hello(name: str, ctx: JobContext) -> None:
 
 WAIT = """
 import asyncio
+import base64
 from pathlib import Path
 from asyncq import task
 
@@ -430,3 +432,49 @@ async def test_a_lifespan_that_cannot_be_used_is_named(
         code = await process.end()
 
     assert (2, True) == (code, expected in process.log.read_text())
+
+
+CODEC = """
+from pathlib import Path
+from asyncq import Codec, task
+
+class Backwards(Codec):
+    key_id = "backwards"
+
+    def encode(self, task, data):
+        return data[::-1]
+
+    def decode(self, task, data, key_id):
+        return data[::-1]
+
+worker_codec = Backwards()
+
+@task
+async def hello(name: str) -> None:
+    Path("done").write_text(name)
+"""
+
+
+@pytest.mark.parametrize("words", [["--tasks", "app"], ["--tasks", "tasks", "--codec", "app:worker_codec"]])
+async def test_the_codec_of_a_module_decodes_payloads(
+    worker: StartWorker, client: Client, tmp_path: Path, words: list[str]
+) -> None:
+    """It is found as the lifespan is; without it each job would fail."""
+    write(tmp_path, {"app.py": CODEC, "tasks/hello.py": "from app import hello as imported\n" + CODEC})
+    data = base64.b64encode(b'}"adA":"eman"{').decode()
+    await client.add_job("hello", f"asyncq:1:backwards:{data}")
+
+    with worker("--once", *words) as process:
+        code = await process.end()
+
+    assert (0, "Ada") == (code, (tmp_path / "done").read_text())
+
+
+async def test_a_codec_that_cannot_be_used_is_named(worker: StartWorker, tmp_path: Path) -> None:
+    """The worker must not start without it."""
+    write(tmp_path, {"app.py": CODEC})
+
+    with worker("--tasks", "app", "--codec", "app:hello") as process:
+        code = await process.end()
+
+    assert (2, True) == (code, "codec must have the methods encode and decode" in process.log.read_text())

@@ -29,6 +29,7 @@ from asyncq import (
     UnknownTask,
     task,
 )
+from tests.support.codecs import Backwards, sealed
 from tests.support.ids import written
 from tests.support.roles import three_roles
 from tests.support.sync_callers import engine_of, use_django
@@ -55,6 +56,15 @@ def greet(name: str) -> None:
 def jobs(dsn: str, schema: str) -> SyncClient:
     """A client with connections of its own."""
     return SyncClient(dsn, schema=schema, tasks=[greet])
+
+
+def test_a_codec_encodes_payloads(dsn: str, schema: str, jobs: SyncClient) -> None:
+    """As for a client with an event loop, whose codec may be the same object."""
+    encoding = SyncClient(dsn, schema=schema, codec=Backwards("k1"))
+    added = encoding.add_job(greet, "Ada")
+
+    assert '{"name":"Ada"}' == encoding.get_job(added.id).payload
+    assert f'"{sealed("k1", "greet", """{"name":"Ada"}""")}"' == jobs.get_job(added.id).payload
 
 
 def test_without_a_connection_each_call_is_committed_when_it_returns(jobs: SyncClient) -> None:

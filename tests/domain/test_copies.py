@@ -144,6 +144,7 @@ NO_VALUES = {
     "Admin",
     "Call",
     "Client",
+    "Codec",
     "JobContext",
     "JobOptions",
     "JobsContext",

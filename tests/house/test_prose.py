@@ -41,6 +41,7 @@ FOLDERS = [
     "benchmarks/peers/asyncq",
     "benchmarks/profile",
     "benchmarks/scale",
+    "examples/codec",
     "examples/demo",
     "examples/fastapi_app",
     "examples/flask_app",

@@ -22,6 +22,7 @@ class SlotAdder:
         # An item that waits for a lock fails alone, and is tried again, so that the others do not wait long.
         self.line = ReconnectingConnection(database, "cron", lock_timeout_s=LOCK_TIMEOUT_S, answer_s=DEADLINE_S)
         self._observers = observers
+        self._envelopes = database.envelopes
 
     async def register(self, own: Sequence[str], stored: Sequence[str]) -> dict[str, Known]:
         """Register the items of the worker's own crontab; returns the records of these and of stored ones."""
@@ -43,7 +44,7 @@ class SlotAdder:
             chunk = store.first_slots(slots, CHUNK)
             slots = slots[len(chunk) :]
             async with shielded(self.line):
-                added, failed = await store.add_slots(self.line, chunk)
+                added, failed = await store.add_slots(self.line, chunk, self._envelopes)
             self._report(CronBackfilled, [one for one in added if one.slot.backfilled])
             self._report(CronAdded, [one for one in added if not one.slot.backfilled])
             items.update(one.slot.item.identifier for one in added)

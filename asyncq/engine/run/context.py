@@ -98,7 +98,7 @@ class JobContext(HandlerContext):
         If cancelled, nothing was changed: it only reads.
         """
         async with self.connection() as connection:
-            return await errors(self._resources.database, connection, self._claim.id)
+            return await errors(self._resources.database, connection, self._claim.id, self._task)
 
     @in_the_loop
     async def complete(self, *, connection: AsyncpgConnection) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 from anyio import CapacityLimiter
+from msgspec.structs import replace
 
-from asyncq.domain.errors import TaskError
+from asyncq.domain.codec import MARK, open_claim
+from asyncq.domain.errors import CodecFailed, TaskError
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
 from asyncq.domain.many import errors_of
@@ -87,10 +89,13 @@ class Executor:
 
         It never raises because of a handler; a KeyboardInterrupt that came from a real SIGINT continues.
         """
+        claim, fault = self._opened(claim)
         run = self._make_run(claim)
         if (outcome := self._announce(run)) is not None:
             return run, outcome
         try:
+            if fault is not None:
+                raise fault
             args, kwargs = run.task.signature.decode(claim.payload, run.context)
         except user_code.USERS_ERRORS as error:
             return run, self._misfit(run, error)
@@ -104,11 +109,13 @@ class Executor:
         """
         members, values = list[Run](), list[Any]()
         ended: list[tuple[Run, Outcome]] = []
-        for claim in claims:
+        for claim, fault in map(self._opened, claims):
             task, is_kept = self._identity.task(claim.task_id), self._identity.is_kept(claim)
             member = Run(claim, task, self._identity.worker_id, is_kept=is_kept)
             if (outcome := self._announce(member)) is None:
                 try:
+                    if fault is not None:
+                        raise fault
                     values.append(member.task.signature.decode_member(claim.payload))
                 except user_code.USERS_ERRORS as error:
                     outcome = self._misfit(member, error)
@@ -121,6 +128,12 @@ class Executor:
         call = self._make_call(members)
         args, kwargs = call.task.signature.arguments((values,), call.context)
         return call, self._launch(call, args, kwargs), ended
+
+    def _opened(self, claim: Claim) -> tuple[Claim, CodecFailed | None]:
+        """A claim with clear texts, and why its payload cannot be decoded, if so."""
+        if claim.last_error is None and not claim.payload.startswith(MARK):
+            return claim, None
+        return open_claim(self._resources.database.envelopes, self._identity.task(claim.task_id).name, claim)
 
     def _announce(self, run: Run) -> Outcome | None:
         """Report that a job starts, or return its outcome if it may not."""
@@ -141,6 +154,8 @@ class Executor:
         run.error = error
         if isinstance(error, msgspec.MsgspecError | RecursionError):
             return Failed(clean_error(f"{type(error).__name__}: the payload does not fit the task: {error}"))
+        if isinstance(error, CodecFailed):
+            return Failed(error_line(error))
         return Failed(describe(error))  # The payload's type raised it.
 
     def _launch(self, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome | None:
@@ -265,7 +280,8 @@ class Executor:
             return self._outcomes_of_members(run, run.members, end)
         if run.is_kept:
             with suppress(*user_code.USERS_ERRORS):  # of a type that cannot be encoded
-                return Completed(encode_result(end))
+                result = encode_result(end)
+                return Completed(result if result is None else self._stored(run, result))
         if run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
             self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
@@ -274,6 +290,8 @@ class Executor:
     def _outcome_of_items(self, run: Run, returned: Any) -> Outcome:
         try:
             outcome, run.error = outcome_of_items(returned, run.claim.payload)
+            if isinstance(outcome, Failed | RetryLater | Discarded) and (rest := outcome.rest) is not None:
+                outcome = replace(outcome, rest=replace(rest, payload=self._stored(run, rest.payload)))
         except user_code.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
             outcome, run.error = Failed(describe(broken)), broken
         return outcome
@@ -290,6 +308,11 @@ class Executor:
             for member, error, value in zip(members, errors, returned, strict=True)
         ]
         return COMPLETED
+
+    def _stored(self, run: Run, text: str) -> str:
+        """A result, or the payload of the next run, as it is stored: a codec may encode it."""
+        envelopes = self._resources.database.envelopes
+        return text if envelopes is None else envelopes.seal_payload(run.task.name, text)
 
     def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""

@@ -15,6 +15,7 @@ from typing import assert_never
 import anyio
 from msgspec.structs import replace
 
+from asyncq.domain.codec import Envelopes
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import SettleFailed
 from asyncq.domain.outcome import (
@@ -58,7 +59,7 @@ _worker_id = attrgetter("worker_id")
 class Completer:
     """The only writer of a worker's settlements; `settled` is called with written ones, which may free a queue.
 
-    `keeps_errors` says whether failed attempts are recorded.
+    `keeps_errors` says whether failed attempts are recorded; `envelopes` may encode their errors.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Completer:
         *,
         settled: Callable[[Iterable[Settlement]], None],
         keeps_errors: bool,
+        envelopes: Envelopes | None,
     ) -> None:
         self._line = line
         self._outbox = outbox
@@ -79,6 +81,7 @@ class Completer:
         self._claim_next = claim_next
         self._settled = settled
         self._keeps_errors = keeps_errors
+        self._envelopes = envelopes
         self._pace = Pace()
         self._outage = Outage("writing results of jobs", observers.emit)
         self._closing = False
@@ -199,7 +202,7 @@ class Completer:
 
     async def _write_rest(self, worker_id: int, part: Sequence[Ended], uncertain: bool) -> None:
         """Write all other ends. A job that another transaction locks is put off; a lost claim may be uncertain."""
-        endings = await store.settle_rest(self._line, worker_id, [ended.settlement for ended in part])
+        endings = await store.settle_rest(self._line, worker_id, [self._written(ended) for ended in part])
         by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
         for ended in part:
             by_ending[endings[ended.settlement.id]].append(ended)
@@ -215,6 +218,13 @@ class Completer:
                 self._conclude([ended], "cancelled" if is_cancelled else "written")
             lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
         self._conclude(lost, "lost")
+
+    def _written(self, ended: Ended) -> Settlement:
+        """The settlement as it is stored: a codec may encode the error."""
+        settlement, run = ended.settlement, ended.run
+        if self._envelopes is None or settlement.error is None or run is None:
+            return settlement
+        return replace(settlement, error=self._envelopes.seal_error(run.task.name, settlement.error))
 
     def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> None:
         """Report the written ends, and let `settle_rest` write the others."""

@@ -192,6 +192,11 @@ declare
 begin
   -- Members of args that are named have to be there, whether args count or not.
   if policy -> 'keys' ? 'args' or jsonb_array_length(nullif(policy -> 'args_keys', 'null')) > 0 then
+    -- The first word is the name of the package, in two parts here, because it is not the name of the schema.
+    if json_typeof(args) = 'string' and starts_with(args #>> '{}', 'async' || 'q:1:') then
+      raise exception using errcode = 'GWBPL', column = 'payload',
+        message = 'payload is encoded: only a client with its codec can compute a unique key from it';
+    end if;
     dimension := asyncq._canonical_members(coalesce(args, '{}'), policy -> 'args_keys', 'args');
     if policy -> 'keys' ? 'args' then
       canonical := '"args":' || dimension || ',';

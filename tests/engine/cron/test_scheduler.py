@@ -253,9 +253,9 @@ async def test_a_long_backfill_is_added_in_chunks_and_can_be_continued(
     sizes: list[int] = []
     real = slot_adder.store.add_slots
 
-    async def break_once(line: Any, slots: Any) -> Any:
+    async def break_once(line: Any, slots: Any, envelopes: Any) -> Any:
         sizes.append(len(slots))
-        done = await real(line, slots)
+        done = await real(line, slots, envelopes)
         if len(sizes) == 2:
             raise StoreUnavailable("the connection was lost")
         return done
