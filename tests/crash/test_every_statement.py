@@ -24,6 +24,7 @@ NOT_HERE = {
     "add_slots",
     "administer_jobs",
     "change_cron_item",
+    "change_history",
     "checkup",
     "cleanup",
     "clock_functions",
@@ -41,8 +42,10 @@ NOT_HERE = {
     "get_job",
     "get_job_by_key",
     "lock_listener",
+    "history_size",
     "holders",
     "insert_job",
+    "list_history",
     "list_jobs",
     "list_workers",
     "may_add",
@@ -76,6 +79,12 @@ with dead as (
 update asyncq._jobs set locked_by = dead.id, locked_at = now(), lock_token = 1 from dead where asyncq._jobs.id = $1
 """
 NOW = ConstantRetry(0)
+ONCE = ("plain", "flaky", "sleepy", "orphan", "transactional", "own")
+HISTORY = {f"{name} completed": 1 for name in ONCE} | {
+    "endless cancelled": 1,
+    "serial completed": 2,
+    "effect completed": 2,
+}
 
 pytestmark = pytest.mark.crash
 
@@ -187,12 +196,17 @@ class Life:
         for attempt in range(2):
             try:
                 async with make_worker(
-                    self._dsn, tasks, schema=self._schema, lease=3, forbidden_flags=["never"]
+                    self._dsn, tasks, schema=self._schema, lease=3, forbidden_flags=["never"], keep="1 hour"
                 ).start():
                     await self._add_and_wait(tasks)
                 return
             except StoreError:
                 assert attempt == 0
+
+    async def history(self) -> Counter[str]:
+        """The tasks of the jobs that have ended, each as often as it is in the history."""
+        async with session(self._dsn, self._schema) as sql:
+            return Counter(await sql.values("select task_identifier || ' ' || state from asyncq.history"))
 
     async def _is_idle(self) -> bool:
         """Whether the worker has a slot open."""
@@ -260,4 +274,5 @@ async def test_a_worker_survives_the_failure_of(
     await life.live()
 
     assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1, "effect": 2} == dict(life.runs)
+    assert HISTORY == await life.history()
     assert fault.fired == 1

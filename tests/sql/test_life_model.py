@@ -28,6 +28,7 @@ set last_seen = now() - interval '1 day',
   started_claims = array(select id || '/' || lock_token from asyncq._all_jobs() where locked_by = $1)
 where id = $1
 """
+HISTORY = "select id, state, result::text from asyncq._ended_jobs order by id"
 KEYED = "select id from asyncq.add_job('t', queue_name => $1, job_key => $2, max_attempts => $3)"
 ROWS = """
 select id, key, queue, attempts, locked_by, cancelled_at is not null as cancelled from asyncq._all_jobs() order by id
@@ -68,6 +69,7 @@ class World:
         self.lives: dict[int, Life] = {}
         self.claims: dict[int, asyncpg.Record] = {}
         self.spent: list[tuple[int, asyncpg.Record]] = []
+        self.ended: dict[int, str] = {}
 
     async def add(self, queue: str | None, key: str | None) -> None:
         """Add a job; one that waits with this key is replaced."""
@@ -112,7 +114,7 @@ class World:
         ids = [id_ for id_, life in sorted(self.lives.items()) if life.worker == worker][:most]
         claims = [self.claims.pop(id_) for id_ in ids]
         if failures is None:
-            written = await complete(self._sql, claims, worker)
+            written = await complete(self._sql, claims, worker, kept=True)
             claims_left = [claim for claim in claims if claim["id"] not in written]
         else:
             written, claims_left = [], claims
@@ -131,7 +133,7 @@ class World:
     def _let_go(self, id_: int, failures: int | None) -> None:
         life = self.lives[id_]
         if life.cancelled or failures is None:
-            del self.lives[id_]
+            self._end(id_, "cancelled" if life.cancelled else "completed")
         else:
             life.worker, life.attempts = None, min(life.attempts + failures, ATTEMPTS)
 
@@ -162,7 +164,7 @@ class World:
         await self._sql.run("remove_job", key)
         for id_, life in [*self.lives.items()]:
             if life.key == key and life.worker is None:
-                del self.lives[id_]
+                self._end(id_, "cancelled" if life.waits else "discarded")
             elif life.key == key:
                 life.lose_key()
 
@@ -177,7 +179,11 @@ class World:
             # For everybody else it is over: its key is free.
             life.cancelled, life.key = True, None
         elif life.waits:
-            del self.lives[id_]
+            self._end(id_, "cancelled")
+
+    def _end(self, id_: int, state: str) -> None:
+        del self.lives[id_]
+        self.ended[id_] = state
 
     async def retry(self, place: int) -> None:
         """Retry a failed job."""
@@ -191,6 +197,12 @@ class World:
     async def stored(self) -> list[tuple[object, ...]]:
         """The table's rows."""
         return [tuple(row) for row in await self._sql.rows(ROWS)]
+
+    async def history(self) -> dict[int, str]:
+        """The ended jobs that are kept; those that completed have their results."""
+        rows = await self._sql.rows(HISTORY)
+        assert [str(row["id"]) for row in rows if row["result"]] == [row["result"] for row in rows if row["result"]]
+        return {row["id"]: row["state"] for row in rows}
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """The rows that the table has to hold."""
@@ -220,6 +232,9 @@ delete from asyncq._jobs;
 delete from asyncq._batches;
 delete from asyncq._queues;
 delete from asyncq._workers;
+delete from asyncq._ended_jobs;
+select asyncq._store_tasks('{t}');
+update asyncq._tasks set keep_s = 3600;
 """
 
 
@@ -240,3 +255,4 @@ async def test_random_lives_agree_with_the_model(sql: Session, acts: list[tuple[
 
         assert [*world.rows()] == await world.stored()
         assert [] == await laws.fetch()
+        assert world.ended == await world.history()

@@ -116,10 +116,13 @@ async def fetched(sql: Session, limit: int = 100, **options: Any) -> list[int]:
     return [row["id"] for row in await fetch(sql, limit, **options)]
 
 
-async def complete(sql: Session, claims: Sequence[Mapping[str, Any]], worker: int = WORKER) -> list[int]:
-    """Settle claims as completed. Returns the ids that were written."""
+async def complete(
+    sql: Session, claims: Sequence[Mapping[str, Any]], worker: int = WORKER, *, kept: bool = False
+) -> list[int]:
+    """Settle claims as completed; if kept, each with its id as the result. Returns the ids that were written."""
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
-    (row,) = await sql.run("settle_completed", worker, *texts(pairs), None, None)
+    past = ("\x1e".join(str(id_) for id_, _ in pairs), array_text([1] * len(pairs))) if kept else (None, None)
+    (row,) = await sql.run("settle_completed", worker, *texts(pairs), *past)
     return [id_ for id_, _ in pairs] if row["written"] is None else array_numbers(row["written"])
 
 

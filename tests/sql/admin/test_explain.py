@@ -174,14 +174,18 @@ async def test_a_missing_job_has_no_reason(sql: Session) -> None:
     assert [] == await reasons(sql, 2**62)
 
 
-async def test_a_job_that_has_ended_and_is_kept_is_explained(sql: Session) -> None:
+@pytest.mark.parametrize("has_history", [False, True])
+async def test_a_job_that_has_ended_and_is_kept_is_explained(sql: Session, has_history: bool) -> None:
     """This holds for as long as it is kept."""
     job = (await hold(sql, "available"))["id"]
     await sql.rows("update asyncq._jobs set keep_until = now() + interval '1 h', keep_states = '{completed}'")
+    await sql.rows("update asyncq._tasks set keep_s = $1", 3600.0 if has_history else None)
     await sql.rows("select asyncq.complete_jobs($1)", [job])
+    said = await detail(sql, job)
 
     assert ["ended"] == await reasons(sql, job)
-    assert (await detail(sql, job)).startswith("ended as completed at ")
+    assert said.startswith("ended as completed at ")
+    assert said.endswith(" with its history" if has_history else " for later adds alone")
 
 
 async def test_no_setting_of_the_session_changes_the_texts(sql: Session) -> None:
