@@ -1,5 +1,6 @@
 """The kinds of synchronous connections: each has the same transactions, results and errors."""
 
+import json
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -8,9 +9,11 @@ from typing import Any
 import django.db
 import psycopg
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from asyncq import (
+    Client,
     ConfigurationError,
     DuplicateJob,
     InvalidJob,
@@ -240,6 +243,18 @@ def test_each_thread_has_its_own_transaction(jobs: SyncClient, dsn: str, kind: s
         done = list(threads.map(add, range(8)))
 
     assert [is_kept for _, is_kept in done] == [exists(jobs, job_id) for job_id, _ in done]
+
+
+async def test_a_session_of_run_sync_takes_jobs_too(client: Client, dsn: str, schema: str) -> None:
+    """Synchronous code of an asynchronous program has a plain `Session`, over asyncpg."""
+    engine = create_async_engine(dsn.replace("postgresql://", "postgresql+asyncpg://"))
+    jobs = SyncClient(schema=schema)
+    async with AsyncSession(engine) as session:
+        added = await session.run_sync(lambda given: jobs.add_job("plain", {"text": ODD}, connection=given))
+        await session.commit()
+    await engine.dispose()
+
+    assert ODD in json.loads((await client.get_job(added.id)).payload)["text"]
 
 
 def test_a_psycopg_connection_with_autocommit_may_open_a_transaction(jobs: SyncClient, dsn: str) -> None:
