@@ -27,11 +27,14 @@ from asyncq.domain.errors import (
     DuplicateJob,
     InvalidCrontab,
     InvalidJob,
+    JobCancelledError,
+    JobFailedError,
     JobNotFound,
     LifespanFailed,
     PoolExhausted,
     ProcessDied,
     RaisedInProcess,
+    ResultUnavailable,
     RetryAfter,
     SchemaError,
     SchemaMissing,
@@ -43,6 +46,7 @@ from asyncq.domain.errors import (
     TransactionUnusable,
     UnknownTask,
     UnsupportedServer,
+    WaitTimeout,
 )
 from asyncq.domain.events import (
     CommitUncertain,
@@ -92,6 +96,7 @@ from asyncq.domain.events import (
     PollingOnly,
     ResourceFailed,
     ResultIgnored,
+    ResultRefused,
     SettleFailed,
     SettlementsAbandoned,
     TasksLeftBehind,
@@ -112,6 +117,7 @@ from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.many import Collect
 from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
+from asyncq.domain.result import Ended
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
@@ -119,6 +125,7 @@ from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import OnConflict, UniquePolicy
 from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.jobs_context import JobsContext
+from asyncq.handle import Handle
 from asyncq.sync_client import SyncClient
 from asyncq.worker import Worker
 
@@ -159,6 +166,7 @@ __all__ = [
     "DeadRows",
     "Discard",
     "DuplicateJob",
+    "Ended",
     "EndedJob",
     "ErrorIgnored",
     "Event",
@@ -169,6 +177,7 @@ __all__ = [
     "FirstJobs",
     "FunctionRetry",
     "GraceExceeded",
+    "Handle",
     "HandlerStuck",
     "HeartbeatFailed",
     "HistorySize",
@@ -178,11 +187,13 @@ __all__ = [
     "ItemsFailed",
     "Job",
     "JobCancelled",
+    "JobCancelledError",
     "JobCompleted",
     "JobContext",
     "JobDiscarded",
     "JobEvent",
     "JobExpired",
+    "JobFailedError",
     "JobInterrupted",
     "JobKeyMode",
     "JobLost",
@@ -224,6 +235,8 @@ __all__ = [
     "Resource",
     "ResourceFailed",
     "ResultIgnored",
+    "ResultRefused",
+    "ResultUnavailable",
     "RetryAfter",
     "RetryPolicy",
     "RunInfo",
@@ -255,6 +268,7 @@ __all__ = [
     "UnknownTasks",
     "UnsupportedServer",
     "Violation",
+    "WaitTimeout",
     "Worker",
     "WorkerCrashed",
     "WorkerInfo",

@@ -18,11 +18,23 @@ from asyncq.domain.administration import check_job_id
 from asyncq.domain.around import AddMiddleware, PassedOn, check_middleware
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
-from asyncq.domain.errors import AsyncqError, ConfigurationError, JobNotFound, StoreUnavailable, seconds
+from asyncq.domain.errors import (
+    AsyncqError,
+    ConfigurationError,
+    JobNotFound,
+    ResultUnavailable,
+    StoreUnavailable,
+    seconds,
+)
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
-from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
+from asyncq.domain.result import Ended, result_of
+from asyncq.domain.task import PayloadT, Registry, ResultT, Takes, TakesNothing, Task
+from asyncq.domain.time_limit import Duration, duration_s
+from asyncq.engine.run.child_tasks import is_in_handler
+from asyncq.handle import Handle, handle_of
+from asyncq.log.client import say_that_waits_poll
 from asyncq.store import admin as store
 from asyncq.store.adapters.kinds import Adapter
 from asyncq.store.add import HandoffHints, add_jobs
@@ -31,11 +43,13 @@ from asyncq.store.client_pool import ClientPool, Loan, tidy
 from asyncq.store.database import CallersConnection, Connection, Database, set_up
 from asyncq.store.failures import connecting
 from asyncq.store.limits import unlimited
+from asyncq.store.listen import listen_database
 from asyncq.store.migrate import Report, check_version, migrate
 from asyncq.store.policies import check_policies
 from asyncq.store.retries import Retries
 from asyncq.store.roles import WayIn, way_in, way_in_of
 from asyncq.store.statements import DEFAULT_SCHEMA
+from asyncq.store.waits import Waits
 
 AddSpecs = Callable[[Sequence[JobSpec], Connection | None], Awaitable[list[Added]]]
 
@@ -72,6 +86,8 @@ class Client:
             need it too.
         use_local_time: Whether jobs without a `run_at` are due by the clock of this process at the time of the call;
             False by default: by the clock of the server.
+        listen_dsn: The DSN for notifications of the ends of awaited jobs, directly to the server; `dsn` by default. If
+            `dsn` leads to a pooler with transaction pooling, the client asks every 0.5 s without it.
 
     Attributes:
         admin: Reads and changes jobs.
@@ -97,9 +113,11 @@ class Client:
         middleware: Sequence[AddMiddleware] = (),
         codec: Codec | None = None,
         use_local_time: bool = False,
+        listen_dsn: str | None = None,
     ) -> None:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._database = Database(dsn, schema, None if codec is None else Envelopes(codec, self._max_payload))
+        self._listen_database = listen_database(self._database, listen_dsn)
         # A pooler's sessions keep no prepared statements.
         self._hints = None if self._database.is_pooled else HandoffHints()
         self._registry = None if tasks is None else Registry(tasks)
@@ -108,12 +126,14 @@ class Client:
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)
         self._use_local_time = use_local_time
         self._pool: ClientPool | None = None
+        self._waits: Waits | None = None
         self._used: _Use | None = None
         self.admin = Admin(self._database, self._without_limits)
         self.cron = CronAdmin(self._database, self._patiently, self._registry)
         self._way_in: WayIn | None = None
         self._ways_in: WeakKeyDictionary[object, WayIn] = WeakKeyDictionary()
         self._add_specs: AddSpecs = self._add
+        self._has_middleware = bool(middleware)
         for function in reversed(check_middleware(middleware)):
             self._add_specs = partial(self._add_within, function, self._add_specs)
 
@@ -164,7 +184,7 @@ class Client:
         if self._used is None or self._used.where != here:
             if self._used is not None and self._pool is not None and self._used.where[0] == here[0]:
                 raise ConfigurationError("the client was opened in another event loop: open one in each loop")
-            self._used, self._pool = _Use(here), None
+            self._used, self._pool, self._waits = _Use(here), None, None
         return self._used
 
     async def _open(self) -> None:
@@ -198,10 +218,13 @@ class Client:
 
     async def _close(self) -> None:
         pool, self._pool = self._pool, None
+        waits, self._waits = self._waits, None
         if pool is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(5.0):
+                if waits is not None:
+                    await waits.close()
                 await pool.close()
 
     async def migrate(self) -> Report:
@@ -218,13 +241,15 @@ class Client:
         return await migrate(self._database)
 
     @overload
-    async def add_job(self, task: Takes[PayloadT], payload: PayloadT, /, **options: Unpack[AddOptions]) -> Added: ...
+    async def add_job(
+        self, task: Takes[PayloadT, ResultT], payload: PayloadT, /, **options: Unpack[AddOptions]
+    ) -> Handle[ResultT]: ...
     @overload
-    async def add_job(self, task: TakesNothing, /, **options: Unpack[AddOptions]) -> Added: ...
+    async def add_job(self, task: TakesNothing[ResultT], /, **options: Unpack[AddOptions]) -> Handle[ResultT]: ...
     @overload
-    async def add_job(self, task: str, payload: Any = None, /, **options: Unpack[AddOptions]) -> Added: ...
+    async def add_job(self, task: str, payload: Any = None, /, **options: Unpack[AddOptions]) -> Handle[Any]: ...
     @overload
-    async def add_job(self, task: JobSpec, /, **options: Unpack[AddOptions]) -> Added: ...
+    async def add_job(self, task: JobSpec[ResultT], /, **options: Unpack[AddOptions]) -> Handle[ResultT]: ...
     async def add_job(
         self,
         task: Any,
@@ -234,7 +259,7 @@ class Client:
         connection: CallersConnection | None = None,
         autocommit: bool = False,
         **options: Unpack[JobOptions],
-    ) -> Added:
+    ) -> Handle[Any]:
         """Add a job.
 
         Args:
@@ -250,7 +275,8 @@ class Client:
             **options: See `JobOptions`; None means the task's default.
 
         Returns:
-            The id of the job and the outcome of the add: it may be the id of an earlier job.
+            A handle with the id of the job and the outcome of the add: it may be the id of an earlier job. It reads the
+            job's progress and result.
 
         Raises:
             InvalidJob: The job breaks a rule; `code`, `field`, `limit` and `length` name it.
@@ -266,7 +292,7 @@ class Client:
         """
         spec = make_spec(task, payload, options, registry=self._registry, strict=True, max_payload=self._max_payload)
         (added,) = await self._add_specs([spec], check_transaction(connection, autocommit))
-        return accepted(added)
+        return handle_of(accepted(added), self, spec)
 
     async def add_jobs(
         self, specs: Sequence[JobSpec], *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -290,6 +316,91 @@ class Client:
         """
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
         return await self._add_specs(checked, check_transaction(connection, autocommit))
+
+    async def run(self, spec: JobSpec[ResultT], *, timeout: Duration | None = None) -> ResultT:
+        """Add a job, wait until it has ended, and return what its handler returned.
+
+        Its result is kept for a minute after its end, without `keep`, so that no lost notification loses it.
+
+        Args:
+            spec: The job, made with `task.job(...)`; `with_options` sets its options.
+            timeout: As in `Handle.result`.
+
+        Returns:
+            The result, read by the return annotation of the handler.
+
+        Raises:
+            InvalidJob: As in `add_job`.
+            DuplicateJob: As in `add_job`.
+            JobFailedError: As in `Handle.result`.
+            JobCancelledError: As in `Handle.result`.
+            ResultUnavailable: As in `Handle.result`.
+            WaitTimeout: As in `Handle.result`.
+            ConfigurationError: A handler calls this, or the role of the client may only add jobs.
+            StoreError: As in `add_job`.
+
+        If cancelled, the job goes on if it was added.
+        """
+        self._check_wait("client.run()")
+        spec = make_spec(spec, NOTHING, {}, registry=self._registry, strict=True, max_payload=self._max_payload)
+        limit_s = None if timeout is None else duration_s(timeout, "timeout")
+        waits = self._open_waits()
+        if self._way_in == "by_enqueue":
+            raise ConfigurationError("the role of this client may only add jobs: it cannot read results")
+        channel = await waits.channel()
+        with waits.adding():
+            watched = msgspec.structs.replace(spec, returns=spec.returns.watched_on(channel))
+            (answer,) = await self._add_specs([watched], None)
+            added = accepted(answer)
+            # The job of an earlier add has no channel of this client yet; a middleware may have dropped it.
+            is_watched = bool(channel) and added.outcome == "added" and not self._has_middleware
+            wait = waits.enlist(added.id, is_watched=is_watched)
+        ended = await waits.end_of(wait, limit_s)
+        if ended is None:
+            raise ResultUnavailable(added.id, "it has ended, and nothing of it is kept")
+        result: ResultT = result_of(ended, spec.returns)
+        return result
+
+    async def wait_for(self, job_id: int, *, timeout: Duration | None = None) -> Ended:
+        """Wait until a job has ended: any job, also one that another program added.
+
+        Args:
+            job_id: The id of the job.
+            timeout: As in `Handle.result`.
+
+        Returns:
+            The end of the job. A job that fails and may be retried has not ended.
+
+        Raises:
+            InvalidJob: `job_id` is not an int of 64 bits.
+            JobNotFound: No job has the id, or it has ended, and nothing of it is kept.
+            WaitTimeout: It has not ended in time; it goes on.
+            ConfigurationError: A handler calls this.
+            StoreError: The database refused.
+
+        If cancelled, the job goes on.
+        """
+        self._check_wait("client.wait_for()")
+        check_job_id(job_id)
+        limit_s = None if timeout is None else duration_s(timeout, "timeout")
+        waits = self._open_waits()
+        ended = await waits.end_of(waits.enlist(job_id), limit_s)
+        if ended is None:
+            raise JobNotFound(job_id)
+        return ended
+
+    def _check_wait(self, call: str) -> None:
+        if is_in_handler():
+            raise ConfigurationError(
+                f"{call} in a handler would hold a slot of its worker while it waits: let the awaited job add the next "
+                "one, or wait outside of handlers"
+            )
+
+    def _open_waits(self) -> Waits:
+        self._connection()  # It raises if the client is not open here.
+        if self._waits is None:
+            self._waits = Waits(self._database, self._listen_database, self._connection, say_that_waits_poll)
+        return self._waits
 
     async def get_job(self, job_id: int, *, connection: CallersConnection | None = None) -> Job:
         """Read a job.

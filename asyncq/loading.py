@@ -139,8 +139,8 @@ def _comes_from_elsewhere(task: Task[...], module: ModuleType) -> bool:
 
 
 def _tasks(module: ModuleType) -> list[Task[...]]:
-    found = {id(value): value for value in vars(module).values() if isinstance(value, Task)}
-    return list(found.values())
+    values: list[Any] = [value for value in vars(module).values() if isinstance(value, Task)]
+    return list({id(value): value for value in values}.values())
 
 
 def _attribute(what: str, module: ModuleType, name: str) -> Any:

@@ -38,6 +38,7 @@ from asyncq.engine.supervisor import Supervisor
 from asyncq.log.hint import hint_once
 from asyncq.log.observer import LogObserver
 from asyncq.store.database import Database
+from asyncq.store.listen import listen_database
 from asyncq.store.migrate import migrate as migrate_database
 from asyncq.store.statements import DEFAULT_SCHEMA
 
@@ -83,6 +84,8 @@ class Worker:
         codec: Decodes payloads that a client's codec has encoded, and encodes those that the worker adds; none by
             default.
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
+        max_result: The largest result in bytes; 1 MiB by default, at most 16 MiB. A job with a larger one completes
+            without it.
 
     Raises:
         ConfigurationError: An option is not valid.
@@ -119,6 +122,7 @@ class Worker:
         overrides: Mapping[Resource[Any], Any] | None = None,
         processes: int | None = None,
         process_memory: int | None = None,
+        max_result: int | None = None,
     ) -> None:
         self._database = Database(dsn, schema, None if codec is None else Envelopes(codec))
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -139,6 +143,7 @@ class Worker:
             blocked_after=blocked_after,
             processes=processes,
             process_memory=process_memory,
+            max_result=max_result,
         )
         others = listed(observers)
         self._observers = Observers([LogObserver(), *others])
@@ -162,12 +167,7 @@ class Worker:
             if listen_dsn is not None:
                 raise ConfigurationError("listen_dsn is given with listen=False: leave one of them out")
             return None
-        if listen_dsn is None:
-            return None if self._database.is_pooled else self._database
-        listen_database = Database(listen_dsn, self._database.schema)
-        if listen_database.is_pooled:
-            raise ConfigurationError("listen_dsn must lead directly to the server: leave statement_cache_size=0 out")
-        return listen_database
+        return listen_database(self._database, listen_dsn)
 
     def _check_resources(self) -> None:
         for task in self._registry.values():

@@ -78,7 +78,7 @@ grant execute on function
   asyncq._canonical_number, asyncq._change_cron_item, asyncq._check_cron_item, asyncq._check_escapes,
   asyncq._check_jobs, asyncq._check_moment, asyncq._check_names, asyncq._check_policy, asyncq._check_requests, asyncq._claimed,
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._counts, asyncq._cron_definition,
-  asyncq._cron_status, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_jobs,
+  asyncq._cron_status, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs,
   asyncq._end_transactions, asyncq._ended_document, asyncq._errors, asyncq._expire_jobs, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._fits_batch, asyncq._flags,
   asyncq._force_unlock_workers, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_declared,
@@ -92,9 +92,9 @@ grant execute on function
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._settle_rest,
   asyncq._shown, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
-  asyncq._split_batches_of_worker, asyncq._state, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids,
+  asyncq._split_batches_of_worker, asyncq._state, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._tell_watchers,
   asyncq._task_ids_of, asyncq._unique_key, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
-  asyncq._wake_for, asyncq._wake_workers, asyncq._watch_workers
+  asyncq._wake_for, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers
   to :"worker";
 
 commit;

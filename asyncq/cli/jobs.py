@@ -10,14 +10,16 @@ from typing import Any
 import msgspec
 
 from asyncq.cli import jobs_change
+from asyncq.cli.failures import FAILED
 from asyncq.cli.job_texts import attempts, details, document, ended_table, errors_document, print_lines, table
-from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, expiry, given, natural, positive
+from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, duration, expiry, given, natural, positive
 from asyncq.client import Client
 from asyncq.domain.administration import EndedJob, check_page
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
+from asyncq.domain.states import JobState
 
 STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
@@ -47,6 +49,12 @@ Print why a job does not run: its time, its queue, its flags, its task.
 
 The rules are those by which workers fetch. It prints all reasons. A job that
 waits for nothing is "ready": the next free slot takes it."""
+
+WAIT = """\
+Wait until a job has ended, and print its end as one JSON object.
+
+Its result is in it if the job ended after this command began, or is kept. The
+exit code is 0 if it has completed, else 1. A job that is retried has not ended."""
 
 EXAMPLES = """\
   asyncq jobs ls --state discarded
@@ -96,6 +104,9 @@ def add_parser(commands: Commands) -> None:
     explain = add_command(below, "explain", _explain, purpose=EXPLAIN, examples="  asyncq jobs explain 42\n")
     explain.add_argument("id", metavar="ID", type=positive, help="the job's id")
     explain.add_argument("--json", action="store_true", help="print one JSON object: job_id, runnable, reasons")
+    wait = add_command(below, "wait", _wait, purpose=WAIT, examples="  asyncq jobs wait 42 --timeout 1m\n")
+    wait.add_argument("id", metavar="ID", type=positive, help="the job's id")
+    wait.add_argument("--timeout", metavar="TIME", type=duration, help="how long at most (default: without end)")
     jobs_change.add_parsers(below)
 
 
@@ -183,3 +194,10 @@ def _explain(options: argparse.Namespace) -> None:
         print(msgspec.json.encode(found).decode())
         return
     print_lines([f"{reason.reason:<16}{printable(reason.detail)}" for reason in found.reasons])
+
+
+def _wait(options: argparse.Namespace) -> int:
+    ended = ask(options, lambda client: client.wait_for(options.id, timeout=options.timeout))
+    result = None if ended.result is None else msgspec.Raw(ended.result.encode())
+    print(msgspec.json.encode({**msgspec.structs.asdict(ended), "result": result}).decode())
+    return 0 if ended.state == JobState.COMPLETED else FAILED

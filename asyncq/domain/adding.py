@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from asyncq.domain.errors import DuplicateJob, InvalidJob
 from asyncq.domain.hints import JOB_OPTIONS, hint
@@ -49,15 +49,16 @@ def accepted(added: Added) -> Added:
 
 def _spec(what: Any, payload: Any, registry: Registry | None, strict: bool, max_payload: int) -> JobSpec:
     if isinstance(what, JobSpec):
+        spec = cast("JobSpec[Any]", what)
         if payload is not NOTHING:
             raise TypeError("a spec already has its payload: make it with task.job(...)")
-        known = _known(what.task, registry, strict)
-        check_text(what.payload, limit=max_payload)
+        known = _known(spec.task, registry, strict)
+        check_text(spec.payload, limit=max_payload)
         if known is not None:
-            known.signature.check_fields(what.payload)
-        return what
+            known.signature.check_fields(spec.payload)
+        return spec
     if isinstance(what, Task):
-        return _spec_of(what, payload, registry, strict, max_payload)
+        return _spec_of(cast("Task[..., Any]", what), payload, registry, strict, max_payload)
     if not isinstance(what, str):
         raise InvalidJob(
             f"a job is added by task, name or spec, got {what!r}; {_guessed(what)}", code="GWBID", field="identifier"

@@ -104,8 +104,9 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         idempotency_key=spec.idempotency_key,
         window_s=None if spec.idempotency_key is None else window.total_seconds(),
     )
-    if spec.timeout is not None or spec.keep is not None:
-        record.extras = extras_of(spec.timeout, spec.keep)
+    watcher = spec.returns.watcher
+    if spec.timeout is not None or spec.keep is not None or watcher is not None:
+        record.extras = extras_of(spec.timeout, spec.keep, watcher)
     if spec.expires is not None:
         record.expires_s, record.expires_at = _seconds(spec.expires), _moment(spec.expires)
     if spec.deadline is not None:

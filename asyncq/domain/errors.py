@@ -9,6 +9,10 @@
     │   └── UnknownTask         no task of this name was given to the client
     ├── DuplicateJob            another job prevents this one: nothing to correct
     ├── JobNotFound             no job has the id (any more)
+    ├── JobFailedError          the awaited job was discarded: correct its cause, then retry it
+    ├── JobCancelledError       the awaited job was cancelled
+    ├── ResultUnavailable       the awaited job has ended, and its result is not stored
+    ├── WaitTimeout             the awaited job has not ended in time: it goes on
     ├── ClaimLost               this run lost its job: roll back; it was cancelled or another worker has it
     ├── CronItemNotFound        no recurring item has the identifier
     ├── CronItemConflict        the identifier is stored already, or in a worker's crontab
@@ -167,6 +171,73 @@ class JobNotFound(AsyncqError):
     def __init__(self, job_id: int) -> None:
         super().__init__(f"there is no job {job_id}: it never existed, or it ended and was removed")
         self.job_id = job_id
+
+
+class JobFailedError(AsyncqError):
+    """The awaited job was discarded: it has failed, and has no attempt left. Its exception is not made again.
+
+    Attributes:
+        job_id: The id of the job.
+        task: The name of its task.
+        attempts: The number of its attempts.
+        error: Its last error, as text with the traceback.
+    """
+
+    def __init__(self, job_id: int, task: str, attempts: int, error: str) -> None:
+        first = error.partition("\n")[0]
+        super().__init__(
+            f"job {job_id} ({task}) was discarded after {attempts} attempts: {first or 'without an error'}"
+        )
+        self.job_id = job_id
+        self.task = task
+        self.attempts = attempts
+        self.error = error
+
+
+class JobCancelledError(AsyncqError):
+    """The awaited job was cancelled, or had expired.
+
+    Attributes:
+        job_id: The id of the job.
+        task: The name of its task.
+    """
+
+    def __init__(self, job_id: int, task: str) -> None:
+        super().__init__(f"job {job_id} ({task}) was cancelled")
+        self.job_id = job_id
+        self.task = task
+
+
+class ResultUnavailable(AsyncqError):
+    """The awaited job has ended, and its result is not stored or cannot be read.
+
+    Attributes:
+        job_id: The id of the job.
+        reason: Why there is no result.
+    """
+
+    def __init__(self, job_id: int, reason: str) -> None:
+        super().__init__(f"the result of job {job_id} is not available: {reason}")
+        self.job_id = job_id
+        self.reason = reason
+
+
+class WaitTimeout(AsyncqError, TimeoutError):
+    """The awaited job has not ended in time; it goes on.
+
+    Attributes:
+        job_id: The id of the job.
+        timeout_s: The time of the wait.
+    """
+
+    def __init__(self, job_id: int, timeout_s: float) -> None:
+        super().__init__(f"job {job_id} has not ended within {timeout_s:g} s; it goes on")
+        self.job_id = job_id
+        self.timeout_s = timeout_s
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A TimeoutError takes its arguments in `__init__` only.
+        return type(self), (self.job_id, self.timeout_s), self.__dict__.copy()
 
 
 class ClaimLost(AsyncqError):

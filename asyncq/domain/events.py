@@ -473,9 +473,15 @@ class JobsCollected(Event, frozen=True, kw_only=True):
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):
-    """A handler returned a value, which is ignored; emitted once for each task."""
+    """A handler returned a value, which nobody awaits or keeps; emitted once for each task."""
 
     type_name: str
+
+
+class ResultRefused(JobEvent, frozen=True, kw_only=True):
+    """A result cannot be stored: it cannot be written as JSON, or is too large. The job completes without one."""
+
+    error: str
 
 
 @runtime_checkable

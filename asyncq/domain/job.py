@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -17,6 +17,7 @@ from asyncq.domain.meta import check_meta
 from asyncq.domain.moment import datetime_of
 from asyncq.domain.payload import encode
 from asyncq.domain.progress import Progress
+from asyncq.domain.result import Returns
 from asyncq.domain.states import JobState
 from asyncq.domain.stored_text import is_storable
 from asyncq.domain.time_limit import Duration, Keep, Timeout, as_expiry, as_keep_s, as_timeout
@@ -97,7 +98,18 @@ _TWO_ANSWERS = "they are two answers to what becomes of an add beside another jo
 REPLACING = (OnConflict.REPLACE, OnConflict.REPLACE_EXCEPT_SCHEDULE)
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+if TYPE_CHECKING:
+    # The type checkers know this module, which need not be installed. At run time nothing reads the default.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    ResultT_co = TypeVarWithDefault("ResultT_co", covariant=True, default=Any)
+else:
+    ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+_ANY_RESULT = Returns()
+
+
+class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc=False):
     """A job to be added, with all fields but the id. None means the default. `JobOptions` explains the other fields.
 
     No field can refer back to it, so the garbage collector need not visit it; there are many.
@@ -111,6 +123,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         meta: An object, as JSON text, that is stored with the job.
         unique: A `UniquePolicy`, which prevents the add beside certain jobs; none by default.
         keep: For how many seconds the ended job is kept, 0 for not at all; as its task by default.
+        returns: How its result is read; `task.job(...)` sets it. It counts in no comparison.
     """
 
     task: str
@@ -133,13 +146,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     expires: timedelta | datetime | None = None
     deadline: timedelta | datetime | None = None
     keep: float | None = None
+    returns: Returns = _ANY_RESULT
 
     @property
     def is_plain(self) -> bool:
         """Whether the job has only a task, a payload, attempts and a priority: it can run now, as one row."""
-        return self == JobSpec(
-            task=self.task, payload=self.payload, max_attempts=self.max_attempts, priority=self.priority
-        )
+        plain = JobSpec(task=self.task, payload=self.payload, max_attempts=self.max_attempts, priority=self.priority)
+        return self == plain and self.returns.watcher is None
 
     @property
     def is_keyless(self) -> bool:

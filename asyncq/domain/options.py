@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from asyncq.domain.errors import ConfigurationError, seconds
+from asyncq.domain.result import DEFAULT_MAX_RESULT, LARGEST_RESULT
 from asyncq.domain.stored_text import is_storable
 from asyncq.domain.time_limit import as_keep_s
 
@@ -38,6 +39,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     blocked_after_s: float | None = BLOCKED_AFTER_S
     processes: int | None = None
     process_memory: int | None = None
+    max_result: int = DEFAULT_MAX_RESULT
 
     def __post_init__(self) -> None:
         whole_number("concurrency", self.concurrency, 1, 10_000)
@@ -48,6 +50,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             whole_number("process_memory", self.process_memory, 16 * MIB, 2**50)
             if sys.platform != "linux":
                 raise ConfigurationError("process_memory needs Linux")
+        whole_number("max_result", self.max_result, 1, LARGEST_RESULT)
         for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
             value: float = getattr(self, f"{name}_s")
             if not least <= value <= most:

@@ -62,9 +62,13 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """The handler returned; `result` is the value as JSON, None if there is none or it is not kept."""
+    """The handler returned; `result` is the value as JSON, None if there is none or it is not kept.
+
+    `fault` is the reason why a result that is to be kept cannot be stored.
+    """
 
     result: str | None = None
+    fault: str | None = None
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -141,8 +145,8 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     `end` is the state in which the job ends; then the other fields have no meaning. It is None for a job that waits or
     is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
     `kind` is that of the failed attempt to record; None if there is none. `duration_s` is the time that the run took.
-    `result` is the return value of the handler as JSON. `payload` replaces that of the job: the items that are left to
-    do.
+    `result` is the return value of the handler as JSON; without one, the `error` of a completed job may say why.
+    `payload` replaces that of the job: the items that are left to do.
     """
 
     id: int
@@ -178,8 +182,8 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
 def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float) -> Settlement:
     settlement = partial(Settlement, claim.id, claim.token, claim.queue)
     match outcome:
-        case Completed(result):
-            return completion(claim, result=result)
+        case Completed(result, fault):
+            return completion(claim, result=result, fault=fault)
         case Failed(error) | TimedOut(error):
             return _failure(claim, "failed", error, None, policy, random, now)
         case RetryLater(error, delay_s):
@@ -208,9 +212,12 @@ def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: flo
             assert_never(outcome)
 
 
-def completion(claim: Claim, *, duration_s: float | None = None, result: str | None = None) -> Settlement:
-    """The settlement of a run that completed its job."""
-    return Settlement(claim.id, claim.token, claim.queue, end="completed", duration_s=duration_s, result=result)
+def completion(
+    claim: Claim, *, duration_s: float | None = None, result: str | None = None, fault: str | None = None
+) -> Settlement:
+    """The settlement of a run that completed its job, with its result, or the reason why there is none."""
+    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    return settlement(end="completed", duration_s=duration_s, result=result, error=fault)
 
 
 def overruled(settlement: Settlement, ending: Ending) -> Settlement:

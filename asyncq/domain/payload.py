@@ -71,7 +71,8 @@ def check_text(text: str, *, field: str = "payload", limit: int = DEFAULT_MAX_PA
     except RecursionError as error:
         raise InvalidJob(f"{field} is nested too deep to be read", code="GWBPL", field=field) from error
     if size > limit:
-        said = f"{field} is {size} bytes of JSON, at most {limit} are allowed (option max_payload)"
+        option = "max_result" if field == "result" else "max_payload"
+        said = f"{field} is {size} bytes of JSON, at most {limit} are allowed (option {option})"
         raise InvalidJob(said, code="GWBPL", field=field, limit=limit, length=size)
     if "\\u0000" in text and (found := _NUL.search(text)):
         # The place, not the text: messages are logged, and payloads must not be.

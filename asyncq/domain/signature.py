@@ -26,6 +26,7 @@ from asyncq.domain.models.adapter import Adapter, Unreadable, library
 from asyncq.domain.models.parameters import ParametersReader, ParametersWriter
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
 from asyncq.domain.resource import check_uses, without_uses
+from asyncq.domain.result import ResultType
 
 EMPTY = "{}"
 
@@ -56,6 +57,7 @@ class Signature:
 
     def __init__(self, handler: Callable[..., Any], name: str, *, collects: bool = False) -> None:
         self._name = name
+        self._collects = collects
         self._handler = handler
         self.is_async = _is_async(handler, name)
         parameters, self.uses = without_uses(_parameters(handler, name), name)
@@ -101,6 +103,19 @@ class Signature:
             return returned_by(self._handler)
         except UnreadableAnnotation as error:
             raise TaskError(f"task {self._name!r}: {error}") from error
+
+    @property
+    def results(self) -> ResultType:
+        """How results are written and read, by the return type; TaskError if its annotation cannot be evaluated."""
+        return self._results
+
+    @functools.cached_property
+    def _results(self) -> ResultType:
+        if self._collects:
+            # The handler returns a list, of which each job gets one member.
+            return ResultType(Any)
+        returned = self.returned
+        return ResultType(Any if returned is inspect.Signature.empty else returned)
 
     def _decodes(self, payload: str) -> bool:
         try:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
@@ -19,10 +19,11 @@ from asyncq.domain.cron.text import Recurrence, items_of_task, several
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
-from asyncq.domain.job import JobSpec
+from asyncq.domain.job import JobSpec, ResultT_co
 from asyncq.domain.many import Collect, check_collect, check_items
 from asyncq.domain.options import switch
 from asyncq.domain.payload import LARGEST_PAYLOAD
+from asyncq.domain.result import Returns
 from asyncq.domain.retry import Retry, RetryPolicy, as_policy
 from asyncq.domain.signature import Context, Signature, call_of, innermost
 from asyncq.domain.time_limit import Duration, Keep, Timeout, as_keep_s, as_timeout
@@ -31,30 +32,32 @@ from asyncq.domain.unique import UniquePolicy
 P = ParamSpec("P")
 PayloadT = TypeVar("PayloadT")
 ContraT = TypeVar("ContraT", contravariant=True)
+ResultT = TypeVar("ResultT")
+CoT = TypeVar("CoT", covariant=True)
 ContextT = TypeVar("ContextT", bound=Context)
 
 Isolation = Literal["read_committed", "repeatable_read", "serializable"]
 
 
-class Takes(Protocol[ContraT]):
+class Takes(Protocol[ContraT, CoT]):
     """A task whose jobs have one payload of a type; `add_job` checks its second argument against it."""
 
     @property
     def name(self) -> str: ...
 
-    def job(self, payload: ContraT, /) -> JobSpec: ...
+    def job(self, payload: ContraT, /) -> JobSpec[CoT]: ...
 
 
-class TakesNothing(Protocol):
+class TakesNothing(Protocol[CoT]):
     """A task whose jobs need no payload."""
 
     @property
     def name(self) -> str: ...
 
-    def job(self) -> JobSpec: ...
+    def job(self) -> JobSpec[CoT]: ...
 
 
-class Task(Generic[P]):
+class Task(Generic[P, ResultT_co]):
     """A named handler with the defaults of its jobs; the result of `@task`.
 
     Calling it calls the handler, so that a task is tested like a function. Other libraries treat it as that function:
@@ -119,7 +122,9 @@ class Task(Generic[P]):
                 raise TaskError(f"task {self.name!r}: {option} must be a duration: its jobs are added one by one")
         try:
             self.retry: RetryPolicy = as_policy(retry)
-            self._defaults = JobSpec(task=self.name).with_options(
+            self.keep_s: float | None = None if keep is None else as_keep_s(keep)
+            returns = Returns(self.signature, is_kept=bool(self.keep_s))
+            self._defaults: JobSpec[Any] = JobSpec(task=self.name, returns=returns).with_options(
                 queue=queue,
                 max_attempts=max_attempts,
                 priority=priority,
@@ -131,7 +136,6 @@ class Task(Generic[P]):
             )
             self.middleware = check_middleware(middleware)
             self.timeout: Timeout | None = None if timeout is None else as_timeout(timeout)
-            self.keep_s: float | None = None if keep is None else as_keep_s(keep)
             self.keeps_payload = switch("keep_payload", keep_payload)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
@@ -146,7 +150,7 @@ class Task(Generic[P]):
         self.collect = check_collect(collect, self._defaults, self.signature, [name for name in others if others[name]])
         self.items = check_items(items, self.name, self.signature, completes=completes, run_in=run_in)
         self.needs_row = self._completes(completes) or self.isolation is not None
-        self._origin: Task[P] | None = None  # the task of which this one is a renamed copy
+        self._origin: Task[P, ResultT_co] | None = None  # the task of which this one is a renamed copy
         self._look_like(handler)
 
     def _look_like(self, handler: Callable[..., Any]) -> None:
@@ -213,7 +217,7 @@ class Task(Generic[P]):
             return
         raise TaskError(f"task {self.name!r}: {fault}")
 
-    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
+    def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec[ResultT_co]:
         """Make a job of this task for `add_job` or `add_jobs`.
 
         Args:
@@ -229,7 +233,7 @@ class Task(Generic[P]):
         # The limit of the size belongs to the client that adds the job.
         return self.spec(self.signature.encode_call(args, kwargs, LARGEST_PAYLOAD))
 
-    def spec(self, payload: str) -> JobSpec:
+    def spec(self, payload: str) -> JobSpec[ResultT_co]:
         """Make a job of this task with a payload that is already JSON text.
 
         Args:
@@ -240,7 +244,7 @@ class Task(Generic[P]):
         """
         return msgspec.structs.replace(self._defaults, payload=payload)
 
-    def renamed(self, name: str) -> Task[P]:
+    def renamed(self, name: str) -> Task[P, ResultT_co]:
         """Copy the task with another name.
 
         Args:
@@ -259,7 +263,8 @@ class Task(Generic[P]):
         other.name, other.is_named = name, True
         other.signature = Signature(self.handler, name, collects=self.collect is not None)
         try:
-            other._defaults = msgspec.structs.replace(self._defaults, task=name).with_options()
+            returns = Returns(other.signature, is_kept=bool(self.keep_s))
+            other._defaults = msgspec.structs.replace(self._defaults, task=name, returns=returns).with_options()
             other.cron_items = items_of_task(other, self.cron)
         except (InvalidJob, InvalidCrontab) as error:
             raise TaskError(f"task {name!r}: {error}") from error
@@ -271,12 +276,12 @@ class Task(Generic[P]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
-    def __copy__(self) -> Task[P]:
+    def __copy__(self) -> Task[P, ResultT_co]:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         return other
 
-    def __deepcopy__(self, _: Any) -> Task[P]:
+    def __deepcopy__(self, _: Any) -> Task[P, ResultT_co]:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -295,6 +300,11 @@ class Task(Generic[P]):
 
     if not TYPE_CHECKING:  # Type checkers refuse every name that does not exist.
 
+        def __class_getitem__(cls, given: Any) -> Any:
+            # `Task[...]` and `Task[[Email]]` say nothing of the result: it may have any type.
+            is_whole = isinstance(given, tuple) and len(given) == 2
+            return super().__class_getitem__(given if is_whole else (given, Any))
+
         def __getattr__(self, name: str) -> Any:
             # Called only for names that do not exist, also while a copy has no attributes yet.
             said = f"a Task has no attribute {name!r}"
@@ -310,17 +320,30 @@ class _Anything:
     """
 
 
+Answer = Coroutine[Any, Any, ResultT]
+
+
 class _Decorator(Protocol):
     @overload
-    def __call__(self, handler: Callable[Concatenate[_Anything, P], Any], /) -> Task[...]: ...
+    def __call__(self, handler: Callable[Concatenate[_Anything, P], Answer[ResultT]], /) -> Task[..., ResultT]: ...
     @overload
-    def __call__(self, handler: Callable[[PayloadT, _Anything], Any], /) -> Task[...]: ...
+    def __call__(self, handler: Callable[Concatenate[_Anything, P], ResultT], /) -> Task[..., ResultT]: ...
     @overload
-    def __call__(self, handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
+    def __call__(self, handler: Callable[[PayloadT, _Anything], Answer[ResultT]], /) -> Task[..., ResultT]: ...
     @overload
-    def __call__(self, handler: Callable[[PayloadT, ContextT], Any], /) -> Task[[PayloadT]]: ...
+    def __call__(self, handler: Callable[[PayloadT, _Anything], ResultT], /) -> Task[..., ResultT]: ...
     @overload
-    def __call__(self, handler: Callable[P, Any], /) -> Task[P]: ...
+    def __call__(self, handler: Callable[Concatenate[ContextT, P], Answer[ResultT]], /) -> Task[P, ResultT]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[ContextT, P], ResultT], /) -> Task[P, ResultT]: ...
+    @overload
+    def __call__(self, handler: Callable[[PayloadT, ContextT], Answer[ResultT]], /) -> Task[[PayloadT], ResultT]: ...
+    @overload
+    def __call__(self, handler: Callable[[PayloadT, ContextT], ResultT], /) -> Task[[PayloadT], ResultT]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Answer[ResultT]], /) -> Task[P, ResultT]: ...
+    @overload
+    def __call__(self, handler: Callable[P, ResultT], /) -> Task[P, ResultT]: ...
 
 
 class _CollectingDecorator(Protocol):
@@ -333,15 +356,25 @@ class _CollectingDecorator(Protocol):
 
 
 @overload
-def task(handler: Callable[Concatenate[_Anything, P], Any], /) -> Task[...]: ...
+def task(handler: Callable[Concatenate[_Anything, P], Answer[ResultT]], /) -> Task[..., ResultT]: ...
 @overload
-def task(handler: Callable[[PayloadT, _Anything], Any], /) -> Task[...]: ...
+def task(handler: Callable[Concatenate[_Anything, P], ResultT], /) -> Task[..., ResultT]: ...
 @overload
-def task(handler: Callable[Concatenate[ContextT, P], Any], /) -> Task[P]: ...
+def task(handler: Callable[[PayloadT, _Anything], Answer[ResultT]], /) -> Task[..., ResultT]: ...
 @overload
-def task(handler: Callable[[PayloadT, ContextT], Any], /) -> Task[[PayloadT]]: ...
+def task(handler: Callable[[PayloadT, _Anything], ResultT], /) -> Task[..., ResultT]: ...
 @overload
-def task(handler: Callable[P, Any], /) -> Task[P]: ...
+def task(handler: Callable[Concatenate[ContextT, P], Answer[ResultT]], /) -> Task[P, ResultT]: ...
+@overload
+def task(handler: Callable[Concatenate[ContextT, P], ResultT], /) -> Task[P, ResultT]: ...
+@overload
+def task(handler: Callable[[PayloadT, ContextT], Answer[ResultT]], /) -> Task[[PayloadT], ResultT]: ...
+@overload
+def task(handler: Callable[[PayloadT, ContextT], ResultT], /) -> Task[[PayloadT], ResultT]: ...
+@overload
+def task(handler: Callable[P, Answer[ResultT]], /) -> Task[P, ResultT]: ...
+@overload
+def task(handler: Callable[P, ResultT], /) -> Task[P, ResultT]: ...
 @overload
 def task(
     *,

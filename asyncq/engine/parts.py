@@ -35,6 +35,7 @@ from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
 from asyncq.engine.run.processes import Processes
 from asyncq.engine.run.progress import ProgressWriter, ReportedRun
+from asyncq.engine.run.results import Results
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.stuck import Stuck
 from asyncq.engine.run.transactions import HandlerResources
@@ -100,6 +101,7 @@ class Parts:
         line, lease_s = self.writing, self._options.lease_s
         self.progress = ProgressWriter(line, observers, live=self._reported_runs, start_soon=self.tasks.start_soon)
         resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
+        self.results = Results(observers, self._options.max_result, database.envelopes)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
         self.processes = Processes(self._options.processes or os.cpu_count() or 1, self._options.process_memory)
@@ -113,6 +115,7 @@ class Parts:
             self.lease,
             around=around,
             processes=self.processes,
+            results=self.results,
             running=running,
             watch=self.stuck.watch,
             is_proven=self.start_gate.is_proven,
@@ -160,6 +163,7 @@ class Parts:
             self.reporter,
             claim_next,
             settled=self.wake_ups.settled,
+            results=self.results,
             keeps_errors=self._options.error_retention_s is not None,
             envelopes=database.envelopes,
         )

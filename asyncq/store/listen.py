@@ -21,6 +21,16 @@ def channel(schema: str) -> str:
     return f"{schema}:jobs"
 
 
+def listen_database(database: Database, listen_dsn: str | None) -> Database | None:
+    """The database for a LISTEN connection; None if there is only a pooler. ConfigurationError for a bad DSN."""
+    if listen_dsn is None:
+        return None if database.is_pooled else database
+    found = Database(listen_dsn, database.schema)
+    if found.is_pooled:
+        raise ConfigurationError("listen_dsn must lead directly to the server: leave statement_cache_size=0 out")
+    return found
+
+
 ALL = "all"  # the text of a notification after which each worker has to fetch, not only the one on call
 ECHO_S = 2.0  # how long a notification may take through a pooler
 
@@ -147,7 +157,7 @@ async def listening(
         listening = Listening(database, connection)
         with on_our_own(), calling(database.schema):
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await _check_session(database, connection)
+                await check_session(database, connection)
                 await connection.add_listener(channel(database.schema), on_jobs)
                 await connection.add_listener(cancel_channel(database.schema), on_cancellation)
                 await connection.add_listener(f"{database.schema}:cron", on_cron)
@@ -155,7 +165,7 @@ async def listening(
         yield listening
 
 
-async def _check_session(database: Database, connection: asyncpg.Connection) -> None:
+async def check_session(database: Database, connection: asyncpg.Connection) -> None:
     """Check that notifications arrive; behind a pooler, from another connection."""
     if connection.get_server_pid() == await connection.fetchval("select pg_backend_pid()"):
         await check_hearing(connection, connection)

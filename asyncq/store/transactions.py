@@ -11,6 +11,7 @@ import msgspec
 
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
+from asyncq.domain.outcome import Completed, Outcome
 from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
 from asyncq.store.failures import UNTIDY, calling
 
@@ -45,15 +46,15 @@ async def complete_claim(
     worker_id: int,
     claim: Claim,
     xid: str,
+    outcome: Outcome = Completed(),  # noqa: B008 - it is frozen
     *,
-    result: str | None,
     duration_s: float,
     rest: str | None = None,
 ) -> Completion:
     """Complete a job in the transaction that locks its claim; waits for other locks of its row.
 
-    `result` is the return value of its handler as JSON, `duration_s` the time of the run until now. With a rest, the
-    payload of the items that are left to do, the claim stays: `"in part"`.
+    The outcome has the result of the handler, if it has returned. `duration_s` is the time of the run until now. With a
+    rest, the payload of the items that are left to do, the claim stays: `"in part"`.
 
     After `"cancelled here"` this transaction had cancelled the job. After `"cancelled"` and `"lost"` nothing was
     written, and the transaction has to be rolled back. TransactionUnusable if it is aborted, or has ended.
@@ -64,7 +65,8 @@ async def complete_claim(
                 "the transaction in which the job was to be completed has ended: its handler must not end it",
                 sqlstate=ENDED,
             )
-    arguments = (worker_id, claim.id, claim.token, xid, result, duration_s, rest)
+    result, fault = (outcome.result, outcome.fault) if isinstance(outcome, Completed) else (None, None)
+    arguments = (worker_id, claim.id, claim.token, xid, result, duration_s, rest, fault)
     (row,) = await database.fetch(connection, "complete_claim", *arguments)
     return row["ending"]
 
@@ -162,9 +164,7 @@ async def complete_in(
     if not locked.is_current:
         raise ClaimLost(claim.id)
     before.append(locked)
-    ending = await complete_claim(
-        database, connection, worker_id, claim, locked.xid, result=None, duration_s=duration_s
-    )
+    ending = await complete_claim(database, connection, worker_id, claim, locked.xid, duration_s=duration_s)
     if ending in ("cancelled", "lost"):
         raise ClaimLost(claim.id)
     return ending

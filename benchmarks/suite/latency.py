@@ -1,4 +1,4 @@
-"""Latency: one job at a time is added while a worker idles; from the add to the start of its handler."""
+"""Latency: one job at a time is added while a worker idles; from the add to the start of its handler, or its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def latency(peer: Peer, variant: str, table: Jobs, jobs: int, **wish: Any)
         variant: Their settings.
         table: The table of the jobs.
         jobs: How many are timed.
-        **wish: Further settings of both.
+        **wish: Further settings of both; `awaited`: the client awaits each result, which is timed instead of the start.
 
     Returns:
         The median in milliseconds, the 95th and the 99th percentile.
@@ -46,7 +46,8 @@ async def latency(peer: Peer, variant: str, table: Jobs, jobs: int, **wish: Any)
         client.tell("go")
         try:
             async with asyncio.timeout(LONGEST_S):
-                sent: list[int] = (await client.hear("sent"))["at"]
+                told = await client.hear("sent")
+                sent: list[int] = told["at"]
                 await called([worker], everything)
                 while not await table.is_empty():
                     await asyncio.sleep(PAUSE_S)
@@ -54,8 +55,8 @@ async def latency(peer: Peer, variant: str, table: Jobs, jobs: int, **wish: Any)
             raise Unfit(f"{peer.name}: {worker.calls} of {everything} jobs in {LONGEST_S:g} s") from None
         report = await worker.report()
     check(peer.name, [report], everything)
-    starts: list[tuple[int, int]] = report["starts"]
-    delays = sorted((started - sent[number]) / 1e6 for number, started in starts if number >= WARM_UP)
+    timed: list[tuple[int, int]] = [*enumerate(told["ended_ns"])] if wish.get("awaited") else report["starts"]
+    delays = sorted((at - sent[number]) / 1e6 for number, at in timed if number >= WARM_UP)
     return percentiles(delays)
 
 

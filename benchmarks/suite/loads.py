@@ -12,7 +12,7 @@ from benchmarks.peers.peer import Peer
 from benchmarks.suite.adds import add
 from benchmarks.suite.child import Child
 from benchmarks.suite.drains import called, check, drain
-from benchmarks.suite.latency import SETTLE_S, percentiles
+from benchmarks.suite.latency import SETTLE_S, latency, percentiles
 from benchmarks.suite.stage import RATE, Run, Stage, Work
 
 PRODUCERS = 64
@@ -124,6 +124,15 @@ async def run_killed(stage: Stage, peer: Peer, variant: str, size: int) -> dict[
     return {"value": max(took)}
 
 
+async def run_awaited(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+    """Results that are awaited one by one: the time from add to result, as a multiple of that from add to start."""
+    medians: dict[str, float] = {}
+    for name, wish in {"to_start": {}, "to_result": {"awaited": True}}.items():
+        async with stage.jobs(peer, variant, 0) as jobs:
+            medians[name] = (await latency(peer, variant, jobs, size, loop=stage.loop, **wish))["value"]
+    return {"value": medians["to_result"] / medians["to_start"], **medians}
+
+
 async def run_failures(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
     """Each job fails once and is retried at once. Every call is checked; the figure counts each job once."""
     async with stage.postgres.copy(peer, variant, size, task="flaky") as jobs:
@@ -152,6 +161,9 @@ LOADS: dict[str, Work] = {
     "fleet": Work(code="W11", title="idle workers", unit="questions a worker and poll", better="less", run=run_fleet),
     "punctuality": Work(code="W12", title="due time to start", unit="ms", better="less", run=run_punctuality),
     "fairness": Work(code="W13", title="idle slots", unit="share", better="less", run=run_fairness),
+    "awaited": Work(
+        code="W17", title="add to result, to add to start", unit="x", better="less", run=run_awaited, laps=3
+    ),
     "killed": Work(
         code="W20", title="killed worker, until its job runs again, longest", unit="s", better="less", run=run_killed
     ),

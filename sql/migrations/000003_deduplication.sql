@@ -15,11 +15,12 @@ create table asyncq._key_locks (
 );
 
 -- Jobs that have ended: for as long as an add asked to keep them (a unique policy, an idempotency key), and as their
--- history is kept. A row is kept for the longer of both. The columns after unique_key are its history, null without:
+-- history is kept. A row is kept for the longer of both, and for a minute if a client waited for the end of the job.
+-- The columns after unique_key are its history, null without. An awaited job has attempts, error and result of them:
 --   started_at  when its last run began; null if that is not known, or it never ran
 --   worker_id   the worker of its last run
 --   attempts    the attempts that were made, with the last one
---   error       its last error, unless it completed
+--   error       its last error; if it completed, the reason why its result could not be stored
 --   payload     null: it is not kept, or was blanked
 --   result      the return value of its handler; null: there was none, or it was blanked
 create table asyncq._ended_jobs (

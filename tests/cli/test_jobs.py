@@ -1,5 +1,6 @@
 """`asyncq jobs ls`, `counts` and `explain` show jobs."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from asyncq.testing import run_due
 from tests.support.cli import asyncq, environment
 from tests.support.jobs import complete, fetch
 from tests.support.session import session
+from tests.support.waiting import wait_until
 
 Output = pytest.CaptureFixture[str]
 
@@ -334,3 +336,38 @@ async def test_show_of_an_ended_job_without_errors_is_not_found(
 
     assert (1, "") == (code, out)
     assert f"there is no job {added.id}" in err
+
+
+@pytest.mark.parametrize(("fails", "code"), [(False, 0), (True, 1)])
+async def test_wait_prints_the_end_of_a_job(
+    dsn: str, schema: str, words: list[str], client: Client, capsys: Output, fails: bool, code: int
+) -> None:
+    """A script goes on with the result, or stops."""
+
+    @task(max_attempts=1)
+    async def count() -> int:
+        if fails:
+            raise ValueError("no rows")
+        return 7
+
+    added = await client.add_job(count)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(jobs(capsys, "wait", *words, str(added.id), "--timeout", "20s"))
+        async with session(dsn, schema) as sql:
+            is_watched = "select exists (select from asyncq._jobs where extras ? 'watchers')"
+            await wait_until(lambda: sql.value(is_watched), description="the command to wait")
+        await run_due(dsn, [count], schema=schema)
+        found, out, _ = await waiting
+    ended = json.loads(out)
+
+    assert (code, None if fails else 7) == (found, ended["result"])
+    assert ("discarded" if fails else "completed") == ended["state"]
+
+
+async def test_wait_ends_after_its_timeout(words: list[str], client: Client, capsys: Output) -> None:
+    """The job goes on."""
+    added = await client.add_job("count")
+
+    assert (1, "", f"asyncq: job {added.id} has not ended within 0.01 s; it goes on\n") == await jobs(
+        capsys, "wait", *words, str(added.id), "--timeout", "10ms"
+    )

@@ -61,6 +61,7 @@ NOT_HERE = {
     "report_cron",
     "violations",
     "wake_workers",
+    "watch",
 }
 # Statements that run only after another failure.
 SECOND_LINE = {

@@ -248,7 +248,7 @@ def test_with_options_checks_the_limits() -> None:
 def test_the_options_are_those_that_type_checkers_know() -> None:
     """`JobOptions` is read by type checkers, `OPTIONS` at run time, and all are fields of a spec."""
     assert OPTIONS == frozenset(JobOptions.__annotations__)
-    assert set(JobSpec.__struct_fields__) - {"task", "payload"} == OPTIONS
+    assert set(JobSpec.__struct_fields__) - {"task", "payload", "returns"} == OPTIONS
 
 
 # The words

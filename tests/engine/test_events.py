@@ -16,6 +16,7 @@ from asyncq import (
     Collect,
     CronItem,
     JobContext,
+    ResultUnavailable,
     Snooze,
     StoreUnavailable,
     TimeDigest,
@@ -423,6 +424,17 @@ async def _(scene: Scene) -> None:
         return 42
 
     await scene.run(answer, until=events.ResultIgnored)
+
+
+@provokes(events.ResultRefused)
+async def _(scene: Scene) -> None:
+    @task
+    async def answer() -> object:
+        return object()
+
+    async with scene.make_worker(answer).start():
+        with pytest.raises(ResultUnavailable):
+            await scene.client.run(answer.job(), timeout=20)
 
 
 @provokes(events.TransactionsEnded)

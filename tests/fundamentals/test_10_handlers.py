@@ -78,8 +78,10 @@ async def test_each_handler_runs_in_an_asyncio_task_of_its_own(dsn: str, schema:
     assert ran.errors[added.id].startswith("TimeoutError")
 
 
-async def test_the_return_value_of_a_handler_is_not_kept(dsn: str, schema: str, client: Client) -> None:
-    """A job has no result: store what must stay. The event `ResultIgnored` reports it once for each task."""
+async def test_the_return_value_of_a_handler_that_nobody_awaits_is_not_kept(
+    dsn: str, schema: str, client: Client
+) -> None:
+    """It is stored only for a caller who waits for the job. The event `ResultIgnored` reports it once for each task."""
 
     @task
     async def count() -> int:

@@ -8,6 +8,7 @@ from asyncq.testing import temporary_schema
 from tests.support.ear import Ear
 from tests.support.json_texts import leave_out_marks_of_14
 from tests.support.session import KeptConnections, Session, session
+from tests.support.watching import Told
 
 
 @pytest.fixture(scope="package")
@@ -59,3 +60,12 @@ async def idle(kept_connections: KeptConnections, own: Session) -> AsyncIterator
     async with kept_connections.session(own.schema) as opened:
         yield opened
         await own.execute("delete from asyncq._jobs; delete from asyncq._batches; delete from asyncq._workers")
+
+
+@pytest.fixture
+async def told(kept_connections: KeptConnections, claiming: Session) -> AsyncIterator[Told]:
+    """A client that listens."""
+    async with kept_connections.session(claiming.schema) as listener:
+        opened = Told(listener)
+        await opened.open()
+        yield opened

@@ -45,7 +45,7 @@ async def run_in_transaction(
         await go_on.wait()
         await add.add_jobs(database, handler.connection, AGAIN)
         ending = await transactions.complete_claim(
-            database, handler.connection, WORKER, claim, holding.xid, result=None, duration_s=1.0
+            database, handler.connection, WORKER, claim, holding.xid, duration_s=1.0
         )
         await transaction.commit()
     except StoreError as error:
@@ -99,7 +99,7 @@ async def test_a_later_add_of_its_key_waits_for_the_handler(
         group.start_soon(add_outside)
         await wait_until(lambda: blocked(sql, other), description="the add to wait for the key lock")
         ending = await transactions.complete_claim(
-            database, handler.connection, WORKER, claim, held.xid, result=None, duration_s=1.0
+            database, handler.connection, WORKER, claim, held.xid, duration_s=1.0
         )
         await transaction.commit()
         await transaction.roll_back()

@@ -67,6 +67,7 @@ WORKER = {
     "function _administer_jobs": "execute",
     "function _all_ask_alike": "execute",
     "function _all_jobs": "execute",
+    "function _end_document": "execute",
     "function _joined_arrays": "execute",
     "function _rerun_jobs": "execute",
     "function _cancel_running": "execute",
@@ -176,6 +177,8 @@ WORKER = {
     "function _task_ids": "execute",
     "function _task_ids_of": "execute",
     "function _report_cron": "execute",
+    "function _tell_discarded": "execute",
+    "function _tell_watchers": "execute",
     "function _unique_key": "execute",
     "function _split_batches": "execute",
     "function _split_batch_of_claim": "execute",
@@ -187,7 +190,9 @@ WORKER = {
     "function _wake_cron": "execute",
     "function _wake_for": "execute",
     "function _wake_workers": "execute",
+    "function _watch": "execute",
     "function _watch_workers": "execute",
+    "function _with_watchers": "execute",
 }
 
 ENQUEUER = {

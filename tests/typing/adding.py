@@ -12,7 +12,20 @@ import asyncpg
 import msgspec
 import pydantic
 
-from asyncq import Added, Client, Job, JobContext, JobKeyMode, JobSpec, Task, UniquePolicy, Worker, add_job, task
+from asyncq import (
+    Added,
+    Client,
+    Handle,
+    Job,
+    JobContext,
+    JobKeyMode,
+    JobSpec,
+    Task,
+    UniquePolicy,
+    Worker,
+    add_job,
+    task,
+)
 
 
 class Email(msgspec.Struct):
@@ -197,13 +210,13 @@ async def in_a_handler(ctx: JobContext) -> None:
 
 
 async def answers(client: Client) -> None:
-    assert_type(await client.add_job(send_email, Email("a@b.c")), Added)
-    assert_type(await client.add_job(tidy), Added)
-    assert_type(await client.add_job("tidy"), Added)
-    assert_type(await client.add_job(tidy.job()), Added)
+    assert_type(await client.add_job(send_email, Email("a@b.c")), Handle[None])
+    assert_type(await client.add_job(tidy), Handle[None])
+    assert_type(await client.add_job("tidy"), Handle[Any])
+    assert_type(await client.add_job(tidy.job()), Handle[None])
     assert_type(await client.add_jobs([tidy.job()]), list[Added])
     assert_type(await client.get_job(1), Job)
-    assert_type(rollup.job("x").with_options(priority=5), JobSpec)
+    assert_type(rollup.job("x").with_options(priority=5), JobSpec[None])
     assert_type(await add_job("postgresql:///app", "tidy"), Added)
     async with Client("postgresql:///app", tasks=[send_email, tidy]) as opened:
         assert_type(opened, Client)

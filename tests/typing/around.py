@@ -87,7 +87,7 @@ async def context_and_resource(ctx: JobContext, session: list[Pool] = use(open_s
 async def another_type(pool: str = use(open_pool)) -> None: ...  # error: a Pool is no str
 
 
-assert_type(ship_with_context, Task[[Order]])
+assert_type(ship_with_context, Task[[Order], None])
 ship.job(Order("tea"))
 ship.job("tea")  # error: a str is no Order
 ship.job()  # error: no payload

@@ -124,14 +124,14 @@ def sync_with_options(ctx: JobContext, email: Email) -> None: ...
 async def any_with_options(payload: object, ctx: JobContext) -> None: ...
 
 
-assert_type(payload_and_context, Task[[Email]])
-assert_type(context_alone, Task[[]])
-assert_type(nothing, Task[[]])
-assert_type(with_options, Task[[Email]])
-assert_type(with_a_policy, Task[[Email]])
-assert_type(with_an_object, Task[[Email]])
-assert_type(with_a_singleton, Task[[]])
-assert_type(payload_and_context.job(Email("a@b.c")), JobSpec)
+assert_type(payload_and_context, Task[[Email], None])
+assert_type(context_alone, Task[[], None])
+assert_type(nothing, Task[[], None])
+assert_type(with_options, Task[[Email], None])
+assert_type(with_a_policy, Task[[Email], None])
+assert_type(with_an_object, Task[[Email], None])
+assert_type(with_a_singleton, Task[[], None])
+assert_type(payload_and_context.job(Email("a@b.c")), JobSpec[None])
 assert_type(payload_and_context.name, str)
 
 payload_and_context.job(Email("a@b.c"))
@@ -285,7 +285,7 @@ async def items(emails: list[Email], ctx: JobContext) -> list[Exception | None]:
 assert_type(collected, Task[[Email]])
 assert_type(collected_with_context, Task[[Email]])
 assert_type(collected_in_thread, Task[[Email]])
-assert_type(items, Task[[list[Email]]])
+assert_type(items, Task[[list[Email]], list[Exception | None]])
 
 
 @task(collect=Collect(max=100, within="2 s"))  # error: it takes no list

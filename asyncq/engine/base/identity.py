@@ -5,7 +5,7 @@ from typing import Any
 
 from asyncq.domain.job import Claim
 from asyncq.domain.task import Registry, Task
-from asyncq.domain.time_limit import read_extras
+from asyncq.domain.time_limit import Extras
 
 
 class Identity:
@@ -44,11 +44,9 @@ class Identity:
         keep_s = self.task(task_id).keep_s
         return self._keep_s if keep_s is None else keep_s
 
-    def is_kept(self, claim: Claim) -> bool:
+    def is_kept(self, claim: Claim, extras: Extras) -> bool:
         """Whether a job is kept once it has ended, as itself says, or else its task."""
-        if claim.extras is not None and (keep_s := read_extras(claim.extras).keep_s) is not None:
-            return keep_s > 0
-        return claim.task_id in self.kept
+        return claim.task_id in self.kept if extras.keep_s is None else extras.keep_s > 0
 
     @property
     def nameless(self) -> list[str]:

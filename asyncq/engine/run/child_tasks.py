@@ -74,6 +74,11 @@ _noted: WeakKeyDictionary[asyncio.Task[Any], _Owner] = WeakKeyDictionary()
 _users: dict[asyncio.AbstractEventLoop, int] = {}
 
 
+def is_in_handler() -> bool:
+    """Whether the current code was called by a handler of any worker, or by a task that one started."""
+    return _owner.get() is not None
+
+
 def _owner_of(task: asyncio.Task[Any]) -> _Owner | None:
     if sys.version_info >= (3, 12):
         return task.get_context().get(_owner)

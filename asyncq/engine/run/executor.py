@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,7 +26,7 @@ from asyncq.domain.outcome import (
     clean_error,
     error_line,
 )
-from asyncq.domain.result import encode_result
+from asyncq.domain.time_limit import NO_EXTRAS, Extras, read_extras
 from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
@@ -38,6 +37,7 @@ from asyncq.engine.run.context import JobContext
 from asyncq.engine.run.items import outcome_of_items
 from asyncq.engine.run.jobs_context import JobsContext
 from asyncq.engine.run.processes import Processes
+from asyncq.engine.run.results import Results
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.thread import run_in_thread
 from asyncq.engine.run.time_limit import time_limit_of
@@ -65,6 +65,7 @@ class Executor:
         *,
         around: Around,
         processes: Processes,
+        results: Results,
         running: set[Run],
         watch: Callable[[Run], None],
         is_proven: Callable[[], Awaitable[bool]],
@@ -78,6 +79,7 @@ class Executor:
         self._lease = lease
         self._stopping = False
         self._processes = processes
+        self._results = results
         self._watch = watch
         self._is_proven = is_proven
         self.running = running
@@ -110,7 +112,7 @@ class Executor:
         members, values = list[Run](), list[Any]()
         ended: list[tuple[Run, Outcome]] = []
         for claim, fault in map(self._opened, claims):
-            task, is_kept = self._identity.task(claim.task_id), self._identity.is_kept(claim)
+            task, is_kept = self._identity.task(claim.task_id), self._is_kept(claim, extras_in(claim))
             member = Run(claim, task, self._identity.worker_id, is_kept=is_kept)
             if (outcome := self._announce(member)) is None:
                 try:
@@ -215,9 +217,10 @@ class Executor:
     def _make_run(self, claim: Claim) -> Run:
         task, worker_id = self._identity.task(claim.task_id), self._identity.worker_id
         limit = None
+        extras = extras_in(claim)
         if task.timeout is not None or claim.extras is not None or claim.deadline_at is not None:
-            limit = time_limit_of(task, claim)
-        is_kept = self._identity.is_kept(claim)
+            limit = time_limit_of(task, claim, extras)
+        is_kept = self._is_kept(claim, extras)
         if not task.signature.takes_context:
             return Run(claim, task, worker_id, limit=limit, is_kept=is_kept)
         resources = self._resources
@@ -227,11 +230,15 @@ class Executor:
         context = JobContext(claim, task.name, worker_id, self._identity.registry, resources, settling, limit=limit)
         return Run(claim, task, worker_id, context, limit, is_kept)
 
+    def _is_kept(self, claim: Claim, extras: Extras) -> bool:
+        """Whether the result of a job is stored: it is kept, or a client waits for it."""
+        return extras.watchers is not None or self._identity.is_kept(claim, extras)
+
     def _make_call(self, members: Sequence[Run]) -> Run:
         """The run of a call for collected jobs: the limits are those of the task, or of a job that is alone in it."""
         first = members[0]
         call = Run(first.claim, first.task, first.worker_id, members=tuple(members))
-        call.limit = time_limit_of(first.task, first.claim)
+        call.limit = time_limit_of(first.task, first.claim, extras_in(first.claim))
         if first.task.signature.takes_context:
             registry, claims = self._identity.registry, call.claims
             call.context = JobsContext(
@@ -279,12 +286,14 @@ class Executor:
         if run.members is not None:
             return self._outcomes_of_members(run, run.members, end)
         if run.is_kept:
-            with suppress(*user_code.USERS_ERRORS):  # of a type that cannot be encoded
-                result = encode_result(end)
-                return Completed(result if result is None else self._stored(run, result))
+            return self._results.written(run, end)
         if run.task.name not in self._told_results:
             self._told_results.add(run.task.name)
             self._observers.emit(run.event(ResultIgnored, type_name=type(end).__name__))
+        if isinstance(run.settling, JobTransaction):
+            # Only its row says whether a client waits for the job.
+            return self._results.written(run, end, tells=False)
+        run.returned(end)
         return COMPLETED
 
     def _outcome_of_items(self, run: Run, returned: Any) -> Outcome:
@@ -344,3 +353,8 @@ class Executor:
         cancel()
         if run.interrupted and not before:
             self._watch(run)
+
+
+def extras_in(claim: Claim) -> Extras:
+    """The options of a claimed job that few jobs have."""
+    return NO_EXTRAS if claim.extras is None else read_extras(claim.extras)

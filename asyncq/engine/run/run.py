@@ -33,7 +33,7 @@ class Run(msgspec.Struct, eq=False):
         members: The runs of the jobs that were collected for this call of the handler; None for a run of one job.
         outcomes: The outcomes of these, if they differ.
         limit: Its time limits; None without any.
-        is_kept: Whether its job is kept once it has ended, with the return value of the handler.
+        is_kept: Whether its job is kept once it has ended, with the return value of the handler, or is awaited.
         result: That value as JSON, once it has completed; None if there is none.
         interrupted: Whether the worker cancelled it.
         timed_out: The time limit that cancelled it; None if none did.
@@ -44,6 +44,7 @@ class Run(msgspec.Struct, eq=False):
         closing: The closing of the resources of its job, while they are closed: a cancellation limits it.
         is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
         is_replaced: Whether it is stuck, and another job loop has replaced its own.
+        value: What its handler returned, unless its job is kept: a client may have begun to wait for the result.
         ended_at: The end, on the performance counter, once it has ended.
     """
 
@@ -65,6 +66,7 @@ class Run(msgspec.Struct, eq=False):
     is_waiting: bool = False
     is_replaced: bool = False
     error: BaseException | None = None
+    value: Any = None
     started_at: float = msgspec.field(default_factory=time.perf_counter)
     ended_at: float = 0.0
     members: tuple["Run", ...] | None = None
@@ -104,6 +106,14 @@ class Run(msgspec.Struct, eq=False):
 
     def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
         return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)
+
+    def returned(self, value: Any) -> None:
+        """Keep the value of the handler: a client may have begun to wait for it."""
+        self.value = value
+
+    def keep(self, result: str | None) -> None:
+        """Keep the result until the end of the job is written."""
+        self.result = result
 
     def ask_to_end(self) -> None:
         if self.context is not None:

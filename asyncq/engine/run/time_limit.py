@@ -7,7 +7,7 @@ from collections.abc import Callable
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import TimedOut
 from asyncq.domain.task import Task
-from asyncq.domain.time_limit import read_extras
+from asyncq.domain.time_limit import Extras
 
 
 class TimeLimit:
@@ -86,11 +86,9 @@ class TimeLimit:
         self._timers[name] = asyncio.get_running_loop().call_later(max(delay_s, 0.0), call)
 
 
-def time_limit_of(task: Task[...], claim: Claim) -> TimeLimit | None:
+def time_limit_of(task: Task[...], claim: Claim, extras: Extras) -> TimeLimit | None:
     """Return the limits of a run: those of its job, else those of its task; None without any."""
     soft_s, hard_s = (None, None) if task.timeout is None else (task.timeout.soft_s, task.timeout.hard_s)
-    if claim.extras is not None:
-        extras = read_extras(claim.extras)
-        if extras.timeout_s is not None or extras.soft_s is not None:
-            soft_s, hard_s = extras.soft_s, extras.timeout_s
+    if extras.timeout_s is not None or extras.soft_s is not None:
+        soft_s, hard_s = extras.soft_s, extras.timeout_s
     return None if soft_s is hard_s is claim.deadline_at is None else TimeLimit(soft_s, hard_s, claim.deadline_at)

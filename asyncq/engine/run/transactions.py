@@ -295,7 +295,7 @@ class JobTransaction(_Settling):
                     self._worker_id,
                     self._claim,
                     locked.xid,
-                    result=outcome.result if isinstance(outcome, Completed) else None,
+                    outcome,
                     duration_s=self._duration_s,
                     rest=None if rest is None else rest.payload,
                 )

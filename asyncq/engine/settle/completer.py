@@ -34,6 +34,7 @@ from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.pace import Pace
 from asyncq.engine.base.shield import shielded
+from asyncq.engine.run.results import Results
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.transactions import Settled
 from asyncq.engine.settle.claim_next import ClaimNext
@@ -71,6 +72,7 @@ class Completer:
         claim_next: ClaimNext,
         *,
         settled: Callable[[Iterable[Settlement]], None],
+        results: Results,
         keeps_errors: bool,
         envelopes: Envelopes | None,
     ) -> None:
@@ -80,6 +82,7 @@ class Completer:
         self._reporter = reporter
         self._claim_next = claim_next
         self._settled = settled
+        self._results = results
         self._keeps_errors = keeps_errors
         self._envelopes = envelopes
         self._pace = Pace()
@@ -91,9 +94,9 @@ class Completer:
         run.ended_at = time.perf_counter()
         if run.settling is not None and run.settling.settled is not None:
             self._told_by_handler(run, outcome, run.settling.settled)
-        elif type(outcome) is Completed and not run.cancelled and not (run.is_kept and run.claim.extras is not None):
+        elif type(outcome) is Completed and not run.cancelled and not _is_special(run, outcome):
             outbox = self._outbox
-            run.result = outcome.result
+            run.keep(outcome.result)
             outbox.put_well(run)
             if len(outbox.well) in (1, ENOUGH) or run.claim.queue is not None:
                 outbox.changed.set()
@@ -231,8 +234,7 @@ class Completer:
         for run in runs:
             del self._outbox.writing_well[run.claim.id]
             if run.claim.id not in written:
-                rest = completion(run.claim, duration_s=run.duration_s, result=run.result)
-                self._outbox.writing[run.claim.id] = Ended(rest, run.worker_id, run, Completed())
+                self._outbox.writing[run.claim.id] = self._rest_of(run)
         if len(written) < len(runs):
             runs = [run for run in runs if run.claim.id in written]
         if runs:
@@ -253,6 +255,14 @@ class Completer:
         if part:
             self._settled([overruled(ended.settlement, ending) for ended in part])
 
+    def _rest_of(self, run: Run) -> Ended:
+        """The end of a completed run for `settle_rest`: a client may have begun to wait for its result."""
+        outcome = Completed(run.result)
+        if run.value is not None:
+            outcome = self._results.written(run, run.value, tells=False)
+        rest = completion(run.claim, duration_s=run.duration_s, result=outcome.result, fault=outcome.fault)
+        return Ended(rest, run.worker_id, run, Completed())
+
     async def _back_off(self, error: Exception, tries: int) -> None:
         wait_s = backoff_s(tries, FIRST_RETRY_S, SLOWEST_RETRY_S)
         event = SettleFailed(
@@ -260,6 +270,14 @@ class Completer:
         )
         self._observers.emit(event)
         await anyio.sleep(wait_s)
+
+
+def _is_special(run: Run, outcome: Completed) -> bool:
+    """Return whether `settle_completed` would leave the job, because it is kept or awaited by its own options.
+
+    It cannot write the reason why a result is refused either.
+    """
+    return run.is_kept and (run.claim.extras is not None or outcome.fault is not None)
 
 
 def _keep(runs: list[Run]) -> bool:

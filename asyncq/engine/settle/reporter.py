@@ -140,9 +140,9 @@ class Reporter:
 
 
 def _release(run: Run | None) -> None:
-    """Drop the exception: its traceback keeps the frames of the handler and their values alive."""
+    """Drop the result, and the exception: its traceback keeps the frames of the handler and their values alive."""
     if run is not None:
-        run.error = None
+        run.error = run.value = None
 
 
 def _took_s(run: Run | None) -> float:

@@ -41,6 +41,7 @@ PEER = Peer(
         "fleet": {"default": 50},
         "punctuality": {"default": 250},
         "fairness": {"default": 400},
+        "awaited": {"default": 200},
         "killed": {"default": 5},
         "wait_1": {"default": 20_000},
         "wait_20": {"default": 1_000},

@@ -48,6 +48,8 @@ async def adder(dsn: str, wish: Wish) -> AsyncGenerator[Adder]:
 
         if "spread_s" in wish:
             yield Adder(punctual(client, wish))
+        elif "awaited" in wish:
+            yield Adder(awaiting(client))
         else:
             yield Adder(one, many)
 
@@ -62,6 +64,17 @@ def punctual(client: Client, wish: Wish) -> Callable[[int], Awaitable[None]]:
         at = first + number * wish["spread_s"] / wish["jobs"]
         due.append(int(at * 1e9) + to_monotonic_ns)
         await client.add_job(tasks.noop, number, run_at=datetime.fromtimestamp(at, UTC))
+
+    return one
+
+
+def awaiting(client: Client) -> Callable[[int], Awaitable[None]]:
+    """Adds jobs and awaits their results; says when each arrived."""
+    ended: list[int] = extra.setdefault("ended_ns", [])
+
+    async def one(number: int) -> None:
+        await client.run(tasks.noop.job(number))
+        ended.append(time.monotonic_ns())
 
     return one
 

@@ -89,7 +89,8 @@ begin
       run_at = case when job.job_key_mode = 'preserve_run_at' and old.attempts = 0 then old.run_at
         else coalesce(job.run_at, moment) end,
       max_attempts = asyncq._max_attempts(job.max_attempts), priority = asyncq._priority(job.priority),
-      flags = job.flags, meta = job.meta, unique_key = job.unique_key, extras = job.extras,
+      flags = job.flags, meta = job.meta, unique_key = job.unique_key,
+      extras = asyncq._with_watchers(job.extras, old.extras -> 'watchers'),
       expires_at = asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       deadline_at = asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment),
       keep_until = greatest(old.keep_until, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, old.created_at)),
@@ -138,7 +139,7 @@ create or replace function asyncq._kept_until(
       coalesce(((created_at at time zone 'UTC') + asyncq._period(period)) at time zone 'UTC', 'infinity')
     end,
     created_at + make_interval(secs => window_s),
-    case when (extras ->> 'keep_s')::float8 > 0 then '-infinity'::timestamptz end)
+    case when (extras ->> 'keep_s')::float8 > 0 or extras ? 'watchers' then '-infinity'::timestamptz end)
   $$;
 
 -- In which end states a job of an add has to be kept: those that its unique policy names; all for an idempotency key.

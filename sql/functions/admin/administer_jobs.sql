@@ -83,6 +83,9 @@ begin
         updated_at = moment
       where job.id = any(held);
   end case;
+  if act in ('discard', 'reschedule') then
+    perform asyncq._tell_discarded(held);
+  end if;
   -- All of them: fetches have skipped a job that was locked here and not changed.
   perform asyncq._wake_for(job_ids);
   if act not in ('cancel', 'complete') then

@@ -1,25 +1,32 @@
 -- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended jobs if that is wanted.
--- results are the return values of their handlers as JSON, durations_s the times of their last runs. Both are parallel
--- to ids; null: none, and not known.
+-- results are the return values of their handlers as JSON. durations_s are the times of their last runs, faults the
+-- reasons why there is no result. They are parallel to ids; null: none, and not known. Clients that wait for a job are
+-- notified.
 create or replace function asyncq._end_jobs(
-  ids bigint[], end_state text, results text[] default null, durations_s float8[] default null) returns void
+  ids bigint[], end_state text, results text[] default null, durations_s float8[] default null, faults text[] default null)
+  returns void
   language plpgsql volatile
   as $$
 #variable_conflict use_column
 begin
-  perform asyncq._keep_job(job, end_state, given.result, given.duration_s)
-    from unnest(ids, results, durations_s) as given(id, result, duration_s)
+  perform asyncq._keep_job(job, end_state, given.result, given.duration_s, given.fault)
+    from unnest(ids, results, durations_s, faults) as given(id, result, duration_s, fault)
     join asyncq._jobs as job on job.id = any(array[given.id])
     left join asyncq._tasks as task on task.id = job.task_id
     where job.keep_until is not null or task.keep_s is not null;
+  if found then
+    perform asyncq._tell_watchers(ids, end_state);
+  end if;
   delete from asyncq._jobs as job where job.id = any(ids);
 end
 $$;
 
 -- Keep a job that ends as a row of _ended_jobs, if its history is kept, or if an add asked for it. job is its row until
--- now. An id is used twice if its sequence was not copied to another server. The later job is kept: an error would stop
+-- now. The end of an awaited job is kept for a minute: if its notification is lost, the client asks.
+-- An id is used twice if its sequence was not copied to another server. The later job is kept: an error would stop
 -- all.
-create or replace function asyncq._keep_job(job asyncq._jobs, end_state text, result text, duration_s float8) returns void
+create or replace function asyncq._keep_job(
+  job asyncq._jobs, end_state text, result text, duration_s float8, fault text default null) returns void
   language plpgsql volatile
   as $$
 #variable_conflict use_variable
@@ -28,6 +35,7 @@ declare
   ended_at constant timestamptz := case end_state when 'discarded' then job.updated_at else asyncq.now() end;
   asked_until constant timestamptz := case
     when job.keep_until > asyncq.clock() and end_state = any(job.keep_states) then job.keep_until end;
+  watched_until constant timestamptz := case when job.extras ? 'watchers' then asyncq.clock() + interval '1 min' end;
   kept_until timestamptz;
   keeps_payload boolean;
 begin
@@ -37,20 +45,25 @@ begin
   if kept_until <= asyncq.clock() then
     kept_until := null;
   end if;
-  if asked_until is null and kept_until is null then
+  if coalesce(asked_until, kept_until, watched_until) is null then
     return;
   end if;
   insert into asyncq._ended_jobs (
       id, created_at, ended_at, keep_until, task_id, state, unique_key,
       run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta)
-    select job.id, job.created_at, ended_at, greatest(asked_until, kept_until), job.task_id, end_state,
-      case when asked_until is not null then job.unique_key end, past.*
+    select job.id, job.created_at, ended_at, greatest(asked_until, kept_until, watched_until), job.task_id, end_state,
+      case when asked_until is not null then job.unique_key end,
+      past.run_at, past.started_at, past.worker_id, told.attempts, past.max_attempts, past.priority, past.queue, told.error,
+      past.payload, told.result, past.meta
     from (select) as ended
     left join (
-      select job.run_at, ended_at - make_interval(secs => duration_s), job.locked_by,
-        coalesce(job.attempts_made, job.attempts) + (duration_s is not null)::int, job.max_attempts, job.priority, job.queue,
-        case when end_state <> 'completed' then job.last_error end, case when keeps_payload then job.payload end, result::json, job.meta
-      ) as past on kept_until is not null
+      select job.run_at, ended_at - make_interval(secs => duration_s), job.locked_by, job.max_attempts, job.priority, job.queue,
+        case when keeps_payload then job.payload end, job.meta
+      ) as past(run_at, started_at, worker_id, max_attempts, priority, queue, payload, meta) on kept_until is not null
+    left join (
+      select coalesce(job.attempts_made, job.attempts) + (duration_s is not null)::int,
+        case end_state when 'completed' then fault else job.last_error end, result::json
+      ) as told(attempts, error, result) on coalesce(kept_until, watched_until) is not null
     on conflict (id) do update set (
       created_at, ended_at, keep_until, task_id, state, unique_key,
       run_at, started_at, worker_id, attempts, max_attempts, priority, queue, error, payload, result, meta) = row(

@@ -53,10 +53,10 @@ $$;
 --   cancelled by this one      it ends as cancelled, with the rest of this one    cancelled here
 --   is gone                    nothing: the transaction has to be rolled back     lost
 --
--- result is the return value of the handler as JSON; its run took duration_s.
+-- result is the return value of the handler as JSON; fault says why there is none. The run took duration_s.
 create or replace function asyncq._complete_claim(
-  worker int, job bigint, token bigint, xid text, result text default null, duration_s float8 default null, rest text default null)
-  returns text
+  worker int, job bigint, token bigint, xid text, result text default null, duration_s float8 default null,
+  rest text default null, fault text default null) returns text
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -91,7 +91,7 @@ begin
   elsif is_asked_again then
     perform asyncq._rerun_jobs(array[job]);
   else
-    perform asyncq._end_jobs(array[job], 'completed', array[result], array[duration_s]);
+    perform asyncq._end_jobs(array[job], 'completed', array[result], array[duration_s], array[fault]);
   end if;
   if serial is not null then
     delete from asyncq._queues where name = serial and locked_by = worker;

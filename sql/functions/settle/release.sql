@@ -12,8 +12,9 @@
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. A kind says that the
 -- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. The
 -- function waits for a queue that another transaction locks. A rescue must not wait, and frees the queues itself.
--- results are the return values of handlers as JSON, for jobs that end as completed. payloads are JSON texts: the items
--- of a job that are left to do.
+-- results are the return values of handlers as JSON, for jobs that end as completed. Without one, the error may say
+-- why. payloads are JSON texts: the items of a job that are left to do. The watchers of ended and discarded jobs are
+-- notified.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true,
@@ -27,13 +28,15 @@ declare
   owners int[];
   cancelled bigint[];
   reruns bigint[];
+  watched bigint[];
   ended bigint[];
   end_states text[];
 begin
   select array_agg(job.queue) filter (where job.queue is not null), array_agg(distinct job.locked_by),
       array_agg(job.id) filter (where job.cancelled_at is not null),
-      array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null)
-    into queues, owners, cancelled, reruns
+      array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null),
+      array_agg(job.id) filter (where job.extras ? 'watchers')
+    into queues, owners, cancelled, reruns, watched
     from asyncq._jobs as job where job.id = any(ids);
   -- First: a row that was cancelled or is to run again cannot be stored without a claim.
   if cancelled is not null then
@@ -52,8 +55,9 @@ begin
   select array_agg(job.id), array_agg(given.end_state) into ended, end_states
     from unnest(ids, ends) as given(id, end_state) join asyncq._jobs as job on job.id = any(array[given.id])
     where given.end_state is not null and job.locked_by is not null;
-  perform asyncq._end_jobs(array_agg(given.id), given.end_state, array_agg(given.result), array_agg(given.duration_s))
-    from unnest(ids, ends, results, durations_s) as given(id, end_state, result, duration_s)
+  perform asyncq._end_jobs(
+      array_agg(given.id), given.end_state, array_agg(given.result), array_agg(given.duration_s), array_agg(given.error))
+    from unnest(ids, ends, results, durations_s, errors) as given(id, end_state, result, duration_s, error)
     where given.id = any(ended) group by given.end_state;
   return query
     select unnest(cancelled), 'cancelled' union all select unnest(reruns), 'rerun'
@@ -93,6 +97,9 @@ begin
     -- One probe for each claim, whatever the planner expects of the arrays. Jobs that run again have no claim any more.
     where job.id = any(array[given.id]) and job.locked_by is not null
     returning job.id, 'written';
+  if watched is not null then
+    perform asyncq._tell_discarded(watched);
+  end if;
   if frees_queues then
     delete from asyncq._queues where name = any(queues) and locked_by = any(owners);
   end if;

@@ -187,7 +187,7 @@ async def test_a_connection_that_listens_and_goes_silent_after_the_login_is_give
     when: str,
 ) -> None:
     """The worker starts anyway, and listens on another one."""
-    real, made = listen._check_session, list[bool]()
+    real, made = listen.check_session, list[bool]()
 
     async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
 
@@ -198,10 +198,10 @@ async def test_a_connection_that_listens_and_goes_silent_after_the_login_is_give
             await real(*args)
 
         if when == "at the start":
-            monkeypatch.setattr(listen, "_check_session", check)
+            monkeypatch.setattr(listen, "check_session", check)
         async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
             if when == "again":
-                monkeypatch.setattr(listen, "_check_session", check)
+                monkeypatch.setattr(listen, "check_session", check)
                 await terminate(db, schema, "listen")
                 await seen.wait_for(ListenConnected, 2)
             else:

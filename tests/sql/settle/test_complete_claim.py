@@ -15,7 +15,7 @@ XID = "select pg_current_xact_id()::text"
 
 async def complete(sql: Session, claim: Any, *, worker: int = WORKER, rest: str | None = None) -> str:
     """Complete a job in the session's transaction. Returns what became of it."""
-    values = (worker, claim["id"], claim["lock_token"], await sql.value(XID), None, 1.5, rest)
+    values = (worker, claim["id"], claim["lock_token"], await sql.value(XID), None, 1.5, rest, None)
     (row,) = await sql.run("complete_claim", *values)
     return row["ending"]
 
