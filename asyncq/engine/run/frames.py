@@ -7,6 +7,7 @@ import msgspec
 
 LENGTH_BYTES = 4
 LARGEST_RESULT = 16 * 1024 * 1024
+SOCKET_CLOSED = 76  # the exit code of a process that cannot send its answer
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):

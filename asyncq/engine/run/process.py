@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from asyncq.domain.errors import ProcessDied
-from asyncq.engine.run.frames import Answer, Frames, Logged, Order, Setup, framed, read_answer
+from asyncq.engine.run.frames import SOCKET_CLOSED, Answer, Frames, Logged, Order, Setup, framed, read_answer
 from asyncq.engine.run.process_log import levels, write
 
 # Only `sys` is imported before the search path is that of the worker.
 PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from asyncq.engine.run.process_main import main; main()"
+CLOSED = "the process of the handler closed the socket to its worker"
 LAST_WORDS_S = 0.2  # how long after its end what it sent may be on its way
 END_S = 2.0  # how long it may take to end once the socket is closed
 
@@ -134,7 +135,7 @@ class Process:
         """The socket is closed: by the worker, by the end of the process, or by its handler."""
         self._is_lost = True
         if self._process.returncode is None:
-            self._later(END_S, partial(self.kill, "the process of the handler closed the socket to its worker"))
+            self._later(END_S, partial(self.kill, CLOSED))
         else:
             self._finish()
 
@@ -170,6 +171,8 @@ class Process:
             return self._why
         if code is None:
             return "the process of the handler does not answer"
+        if code == SOCKET_CLOSED:
+            return CLOSED
         if code >= 0:
             return f"the process of the handler ended with exit code {code}"
         try:

@@ -27,7 +27,18 @@ from asyncq.domain.outcome import Discarded, Failed, RetryLater, Snoozed, clean_
 from asyncq.domain.payload import encode
 from asyncq.domain.signature import Signature
 from asyncq.domain.task import Task
-from asyncq.engine.run.frames import LARGEST_RESULT, Answer, Frames, Logged, Order, Raised, Returned, framed, read_order
+from asyncq.engine.run.frames import (
+    LARGEST_RESULT,
+    SOCKET_CLOSED,
+    Answer,
+    Frames,
+    Logged,
+    Order,
+    Raised,
+    Returned,
+    framed,
+    read_order,
+)
 from asyncq.engine.run.process_log import ToWorker, use_levels
 from asyncq.engine.run.verdict import describe, outcome_of
 
@@ -99,8 +110,11 @@ class _Calls:
         while (order := self._orders.get()) is not None:
             answer = self._answer(order)
             self._is_busy = False
-            with suppress(OSError):  # The worker has closed the socket.
+            try:
                 self._send(answer)
+            except OSError:
+                # The handler has closed all files of the process, or the worker is about to end it.
+                os._exit(SOCKET_CLOSED)
 
     def _send(self, message: Answer | Logged) -> None:
         with self._lock:

@@ -134,6 +134,7 @@ async def test_a_handler_in_a_process_raises(client: Client, make_worker: MakeWo
     [
         ("exit", "ProcessDied: the process of the handler ended with exit code 3"),
         ("kill", "ProcessDied: the process of the handler was ended by SIGKILL: was the memory exhausted?"),
+        ("close", "ProcessDied: the process of the handler closed the socket to its worker"),
     ],
 )
 async def test_a_process_that_dies_fails_its_job_alone(
