@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 from anyio import CapacityLimiter
-from msgspec.structs import replace
 
 from asyncq.domain.codec import MARK, open_claim
 from asyncq.domain.errors import CodecFailed, TaskError
@@ -298,10 +297,8 @@ class Executor:
 
     def _outcome_of_items(self, run: Run, returned: Any) -> Outcome:
         try:
-            outcome, run.error = outcome_of_items(returned, run.claim.payload)
-            if isinstance(outcome, Failed | RetryLater | Discarded) and (rest := outcome.rest) is not None:
-                outcome = replace(outcome, rest=replace(rest, payload=self._stored(run, rest.payload)))
-        except user_code.USERS_ERRORS as broken:  # of a subclass of RetryAfter, Snooze or Discard
+            outcome, run.error = outcome_of_items(returned, run.claim.payload, partial(self._stored, run))
+        except user_code.USERS_ERRORS as broken:  # of a codec, or a subclass of RetryAfter, Snooze or Discard
             outcome, run.error = Failed(describe(broken)), broken
         return outcome
 

@@ -10,7 +10,7 @@
 The items that failed are the payload of the next run. An item of a Discard is left out, if others failed otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -34,10 +34,10 @@ NAMED = 10
 LONGEST_LINE = 1000
 
 
-def outcome_of_items(returned: Any, payload: str) -> tuple[Outcome, BaseException | None]:
+def outcome_of_items(returned: Any, payload: str, stored: Callable[[str], str]) -> tuple[Outcome, BaseException | None]:
     """The outcome of a run by the value that its handler returned, and the exception that explains it.
 
-    It raises errors of attributes of the user's exceptions.
+    `stored` makes the text that is stored of a payload. It raises errors of attributes of the user's exceptions.
     """
     items = msgspec.json.decode(payload, type=list[msgspec.Raw])
     try:
@@ -52,7 +52,7 @@ def outcome_of_items(returned: Any, payload: str) -> tuple[Outcome, BaseExceptio
     kept = left or failed
     rest = None
     if len(kept) < len(items):
-        rest = Rest(_joined([items[place] for place in kept]), len(failed), len(items))
+        rest = Rest(stored(_joined([items[place] for place in kept])), len(failed), len(items))
     said = _said(failed, len(items))
     whole = BaseExceptionGroup(said.partition(":")[0], [*failed.values()])
     found = [verdicts[place] for place in kept]

@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, RetryAfter, task
+from asyncq import Client, Discard, JobContext, RetryAfter, Snooze, task
 from asyncq.domain.events import CronItemFailed, JobDiscarded, JobRetried
 from tests.engine.conftest import MakeWorker
 from tests.support.codecs import Backwards, Refusing, sealed
@@ -174,8 +174,9 @@ async def test_results_are_encoded(dsn: str, schema: str, client: Client, make_w
     assert [True] * 3 == [job.payload.startswith('"asyncq:1:k1:') for job in raw]
 
 
+@pytest.mark.parametrize("outcome", [OSError("odd"), RetryAfter(60), Snooze(60), Discard()], ids=repr)
 async def test_the_items_that_are_left_to_do_are_encoded(
-    dsn: str, schema: str, client: Client, make_worker: MakeWorker
+    dsn: str, schema: str, client: Client, make_worker: MakeWorker, outcome: Exception
 ) -> None:
     """They are the payload of the next run."""
     called: list[list[int]] = []
@@ -183,7 +184,7 @@ async def test_the_items_that_are_left_to_do_are_encoded(
     @task(items=True, retry=[60])
     async def count(numbers: list[int]) -> list[Any]:
         called.append(numbers)
-        return [OSError("odd") if number % 2 else None for number in numbers]
+        return [outcome if number % 2 else None for number in numbers]
 
     async with Client(dsn, schema=schema, codec=Backwards("k1")) as encoding:
         added = await encoding.add_job(count, [1, 2, 3])
