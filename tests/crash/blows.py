@@ -168,6 +168,8 @@ class Blows:
                 with excused(self._crew.fates[place.name].stalled):
                     if loses_lock:
                         await self._unlock(number)
+                    if place.process is None or place.process.pid != number:
+                        return  # It was killed, and another process is in its place.
                     await self._crew.pause(place, UNLOCKED_S if loses_lock else 1.5 * LEASE_S)
                 self.hits[f"hold, {level}"] += 1
                 await anyio.sleep(0.5)

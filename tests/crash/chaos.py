@@ -3,7 +3,7 @@
 import itertools
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -17,9 +17,9 @@ from asyncq.server import Server
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, ledger
 from tests.crash.blows import DECK, Blows
-from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, kind_of
+from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, kind_of, result_of
 from tests.crash.crew import Crew, crew_of
-from tests.crash.watch import GAPS, TIMES, Watch, ask, left_behind, wait_for_the_end
+from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_the_end
 
 SCHEMA = "asyncq"
 QUEUES = (None, None, None, None, None, None, "a", "b")
@@ -137,8 +137,8 @@ class Chaos:
     async def verdict(self) -> dict[str, object]:
         """Everything that must not be, by its name; empty lists if all was kept."""
         runs, fates = self.crew.runs(), self.crew.fates
-        plain = {*self.numbers("note", "crowd", "tip")}
-        notes = {*self.numbers("note", "crowd")}
+        plain = {*self.numbers("note", "kept", "crowd", "tip")}
+        notes = {*self.numbers("note", "kept", "crowd")}
         attempts = [run for run in runs if kind_of(run.number) != "crowd"]  # whose attempts are not known
         wrong: dict[str, object] = {
             "unfinished": self.unfinished,
@@ -157,6 +157,14 @@ class Chaos:
             wrong[f"not exactly once: {kind}"] = {n: times[n] for n in {*self.numbers(kind), *times} if times[n] != 1}
         if (lost := ledger.lost_starts(runs)) > CONCURRENCY * self.blows.hits.total():
             wrong["attempts that never began"] = lost
+        history = defaultdict[int, list[str]](list)
+        for number, result in await ask(self._server.dsn, HISTORY):
+            history[number].append(result)
+        wrong["not once in the history"] = {
+            number: history[number]
+            for number in self.numbers("kept", "crowd")
+            if history[number] != [f"completed {result_of(number)}"]
+        }
         tips = await self.times("tip")
         wrong["never done: tip"] = [number for number in self.numbers("tip") if not tips[number]]
         return wrong

@@ -27,7 +27,8 @@ LONG_EVERY = 97
 NO_SERVER = 75  # the exit code of a process that has found no server at its start
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
-KINDS = ("note", "note", "pay", "note", "book", "note", "tip", "note")
+KINDS = ("note", "note", "pay", "note", "book", "kept", "tip", "note")
+KEPT = "300 days"  # longer than the clock of the schema is moved
 CROWDS = 9_000_000  # from here on the jobs are numbered that are claimed in batches
 # Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
@@ -91,11 +92,25 @@ async def note(number: int, ctx: JobContext) -> None:
         await work(number, ctx)
 
 
-@task(**FOR_EVER)
-async def crowd(number: int) -> None:
-    """The same without a context: such jobs are claimed in batches."""
+@task(keep=KEPT, **FOR_EVER)
+async def kept(number: int, ctx: JobContext) -> int:
+    """The same with a result, which is kept."""
+    with written_down(number, ctx):
+        await work(number, ctx)
+    return result_of(number)
+
+
+@task(keep=KEPT, **FOR_EVER)
+async def crowd(number: int) -> int:
+    """The same without a context. Its jobs are claimed in batches."""
     with written_down(number, None):
         await work(number, None)
+    return result_of(number)
+
+
+def result_of(number: int) -> int:
+    """The result of a job that is kept."""
+    return 3 * number
 
 
 @task(transactional=True, **FOR_EVER)
@@ -138,7 +153,7 @@ def main() -> None:
     claim.BATCH_FROM = 2
     worker = make_worker(
         sys.argv[1],
-        [note, crowd, pay, book, tip, slot],
+        [note, kept, crowd, pay, book, tip, slot],
         lease=LEASE_S,
         grace=1,
         concurrency=CONCURRENCY,

@@ -34,6 +34,11 @@ where 1 <> (select count(*) from minutes where minutes.item = span.item and minu
 # left is judged at the end.
 BROKEN_LAWS = "select law, job_id, said from asyncq.violations() where law <> 'orphan_claim'"
 TIMES = "select number, count(*)::int as times from chaos.paid where kind = $1 group by number"
+HISTORY = """
+select (ended.payload ->> 'number')::int as number, ended.state || ' ' || ended.result
+from asyncq._ended_jobs as ended join asyncq._tasks as task on task.id = ended.task_id
+where task.identifier in ('kept', 'crowd')
+"""
 BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 

@@ -1,21 +1,34 @@
 """Each pair of features on one job: it works, or is refused with a sentence before a job is stored."""
 
+import copy
 import itertools
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asyncq import Client, ConfigurationError, CronItem, InvalidJob, JobContext, JobNotFound, Task, task
+from asyncq import (
+    Client,
+    Collect,
+    ConfigurationError,
+    CronItem,
+    InvalidJob,
+    JobContext,
+    JobNotFound,
+    JobsContext,
+    JobSpec,
+    Task,
+    task,
+)
 from asyncq.domain.events import JobCancelled, JobCompleted, JobRetried, JobStarted, JobTimedOut
 from asyncq.testing import MovableClock, make_worker
 from tests.support.effects import Effects
-from tests.support.features import FAIL, HANG, HOLD, Model, Order, Payload, act, process_model, process_order
+from tests.support.features import FAIL, HANG, HOLD, PART, Model, Order, Payload, act, process_model, process_order
 from tests.support.seen import Seen
 from tests.support.stage import MINUTE, START
 from tests.support.waiting import wait_until
@@ -32,7 +45,7 @@ class Feature:
 
 
 FEATURES = {
-    "unique": Feature({"unique": {"keys": ["type", "args"], "args_keys": ["number"], "on_conflict": "ignore"}}),
+    "unique": Feature({"unique": {"keys": ["type", "args"], "on_conflict": "ignore"}}),
     "key": Feature(job={"job_key": "order"}),
     "queue": Feature({"queue": "line"}, jobs=2),
     "retry": Feature({"retry": [0.01]}, script=[FAIL]),
@@ -43,9 +56,21 @@ FEATURES = {
     "cron": Feature(),
     "cancel": Feature(script=[HOLD]),
     "pydantic": Feature(),
-    "keep": Feature({"keep": "1 hour"}),
+    "keep": Feature({"keep": "1 h"}),
+    "process": Feature({"run_in": "process"}),
+    "items": Feature({"items": True}, script=[PART]),
+    "collect": Feature({"collect": Collect(max=2, within="5 s")}, jobs=2),
 }
-REFUSED = {frozenset({"unique", "key"}): "job_key goes without unique"}
+REFUSED = {
+    frozenset({"queue", "collect"}): "collect",
+    frozenset({"transactional", "collect"}): "collect",
+    frozenset({"items", "collect"}): "collect",
+    frozenset({"process", "collect"}): "collect",
+    frozenset({"items", "process"}): "items",
+    frozenset({"cron", "items"}): "payload of task",
+    frozenset({"unique", "key"}): "job_key goes without unique",
+    frozenset({"transactional", "process"}): "a transactional handler is a coroutine function",
+}
 PAIRS = [*itertools.combinations(FEATURES, 2)]
 
 
@@ -56,7 +81,9 @@ class Pair:
         self.names, self.effects = frozenset(names), effects
         self.features = [FEATURES[name] for name in names]
         # A failure or a hang comes before the attempt that is cancelled.
-        self.script = sorted((step for each in self.features for step in each.script), key=[FAIL, HANG, HOLD].index)
+        self.script = sorted(
+            (step for each in self.features for step in each.script), key=[FAIL, HANG, PART, HOLD].index
+        )
 
     def task(self) -> Task[...]:
         """Make the task."""
@@ -68,19 +95,31 @@ class Pair:
         if "process" in self.names:
             return process_model if payload is Model else process_order
 
-        async def order(given: Any, ctx: JobContext) -> int:
+        async def order(given: Any, ctx: Any) -> Any:
             if "transactional" in self.names:
                 await ctx.query(self.effects.insert, ctx.job.id)
-            return await act([given])
+            if self.names & {"items", "collect"}:
+                return await act(given)
+            await act([given])
+            return given.number
 
-        order.__annotations__["given"] = payload
+        order.__annotations__["given"] = list[payload] if self.names & {"items", "collect"} else payload
+        order.__annotations__["ctx"] = JobsContext if "collect" in self.names else JobContext
         return order
 
     def payloads(self, log: Path) -> list[Payload]:
-        """Make the payload of each job."""
+        """Make the payload of each job, or its first item."""
         kind = Model if "pydantic" in self.names else Order
         count = max(each.jobs for each in self.features)
-        return [kind(number=number, log=str(log), script=self.script) for number in range(count)]
+        return [kind(number=2 * number, log=str(log), script=self.script) for number in range(count)]
+
+    def job(self, made: Task[...], payload: Payload) -> JobSpec:
+        """Make a job."""
+        if "items" in self.names:
+            next_item = copy.copy(payload)
+            next_item.number += 1
+            return made.job([payload, next_item])
+        return made.job(payload)
 
 
 async def add(client: Client, pair: Pair, made: Task[...], payloads: list[Payload]) -> list[int]:
@@ -90,10 +129,10 @@ async def add(client: Client, pair: Pair, made: Task[...], payloads: list[Payloa
         options = {name: value for each in pair.features for name, value in each.job.items()}
         if "job_key" in options:
             options["job_key"] += str(payload.number)
-        added = await client.add_job(made.job(payload), **options)
+        added = await client.add_job(pair.job(made, payload), **options)
         ids.append(added.id)
         if pair.names & {"key", "unique"}:
-            again = await client.add_job(made.job(payload), **options)
+            again = await client.add_job(pair.job(made, payload), **options)
             assert (again.id, again.outcome) in {(added.id, "deduplicated"), (added.id, "updated")}
     return ids
 
@@ -146,23 +185,24 @@ def check_calls(pair: Pair, log: Path, jobs: int) -> None:
     assert {kind for _, _, kind, _ in begun} == {"Model" if "pydantic" in pair.names else "Order"}
     assert (str(os.getpid()) in {pid for _, pid, _, _ in begun}) == ("process" not in pair.names)
     if "cancel" not in pair.names:
-        assert lines.count("end") == jobs
-        assert len(begun) == jobs + len(pair.script)
+        calls = 1 if "collect" in pair.names else jobs
+        assert (lines.count("end"), len(begun)) == (calls, calls + len(pair.script))
     if "queue" in pair.names and not pair.script:
         assert [line.split()[0] for line in lines] == ["begin", "end"] * jobs
 
 
-async def check_events(pair: Pair, seen: Seen, client: Client, ids: list[int]) -> None:
+async def check_events(pair: Pair, seen: Seen, client: Client, ids: list[int], log: Path) -> None:
     """Wait for the ends of the jobs, and compare the events before them."""
     if "cancel" in pair.names:
-        await seen.wait_for(JobStarted, len(pair.script))
-        await wait_until(lambda: len(seen.of(JobRetried)) == len(pair.script) - 1, description="the retries")
+        held = len(pair.script)
+        await wait_until(lambda: log.exists() and log.read_text().count("begin") >= held, description="the held call")
         await client.admin.cancel_jobs(ids)
-        await seen.wait_for(JobCancelled, 1)
+        await seen.wait_for(JobCancelled, len(ids) if "collect" in pair.names else 1)
     else:
         await seen.wait_for(JobCompleted, len(ids))
-    assert len(seen.of(JobRetried)) == len([step for step in pair.script if step != HOLD])
-    assert len(seen.of(JobTimedOut)) == pair.script.count(HANG)
+    at_once = len(ids) if "collect" in pair.names else 1
+    assert len(seen.of(JobRetried)) == at_once * len([step for step in pair.script if step != HOLD])
+    assert len(seen.of(JobTimedOut)) == at_once * pair.script.count(HANG)
 
 
 async def check_left(pair: Pair, client: Client, ids: list[int]) -> None:
@@ -176,7 +216,8 @@ async def check_left(pair: Pair, client: Client, ids: list[int]) -> None:
         if "cancel" in pair.names:
             assert (job.state, job.result) == ("cancelled", None)
         else:
-            assert (job.state, job.result) == ("completed", str(json.loads(job.payload)["number"]))
+            result = None if "items" in pair.names else str(json.loads(job.payload)["number"])
+            assert (job.state, job.result) == ("completed", result)
         failed = len([step for step in pair.script if step != HOLD])
         assert (job.attempts, len(job.errors)) == (failed + 1, failed)
         assert None not in (job.started_at, job.worker_id)
@@ -194,16 +235,20 @@ async def test_two_features_of_a_job_work_together_or_are_refused(
 ) -> None:
     """The effects of both are seen. A pair that is refused stores nothing."""
     pair, log = Pair(names, effects), tmp_path / "calls"
-    if refusal := REFUSED.get(pair.names):
-        with pytest.raises((ConfigurationError, InvalidJob), match=refusal):
-            await add(client, pair, pair.task(), pair.payloads(log))
+    refusal = REFUSED.get(pair.names)
+    refused = pytest.raises((ConfigurationError, InvalidJob), match=refusal) if refusal else nullcontext()
+    with refused:
+        made, payloads = pair.task(), pair.payloads(log)
+        async with jobs_of(pair, made, payloads, client, dsn, schema, seen) as ids:
+            await check_events(pair, seen, client, ids, log)
+    if refusal:
+        assert await client.admin.list_jobs() == []
         return
-    made, payloads = pair.task(), pair.payloads(log)
-    async with jobs_of(pair, made, payloads, client, dsn, schema, seen) as ids:
-        await check_events(pair, seen, client, ids)
     check_calls(pair, log, len(ids))
     if "transactional" in pair.names:
-        assert await effects.kept() == ([] if "cancel" in pair.names else sorted(ids))
+        # Good items of a job are committed by each of its runs.
+        runs = 0 if "cancel" in pair.names else 2 if "items" in pair.names else 1
+        assert await effects.kept() == sorted(ids * runs)
     await check_left(pair, client, ids)
 
 

@@ -1,7 +1,8 @@
 """The features that can meet on one job, each with its options, and the handlers that the tests of pairs run.
 
 A handler appends a line to a file for each call, so that it counts its calls in any process. Its first calls follow the
-script of the payload ("fail", "hang"), the later ones end well.
+script of the payload: "fail", "hang" (too long), "part" (one item fails), "hold" (until it is cancelled). Its later
+calls end well.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pydantic
 
-FAIL, HANG, HOLD = "fail", "hang", "hold"
+FAIL, HANG, PART, HOLD = "fail", "hang", "part", "hold"
 
 
 @dataclass
@@ -50,34 +51,36 @@ def write(order: Payload, line: str) -> None:
         file.write(f"{line}\n")
 
 
-async def act(orders: list[Payload]) -> int:
-    """Do a step of the script in a coroutine."""
+async def act(orders: list[Payload]) -> list[Exception | int]:
+    """Do a step of the script in a coroutine, and return the outcome of each payload."""
     step = begin(orders)
     if step in (HANG, HOLD):
         await asyncio.sleep(60)
     if step == FAIL:
         raise ValueError("it fails")
     await asyncio.sleep(0.01)
+    if step == PART:
+        return [ValueError("it fails"), *[order.number for order in orders[1:]]]
     write(orders[0], "end")
-    return orders[0].number
+    return [order.number for order in orders]
 
 
-def act_now(orders: list[Payload]) -> int:
-    """Do a step of the script in a process."""
-    step = begin(orders)
+def act_now(order: Payload) -> int:
+    """Do a step of the script in a process, and return the number."""
+    step = begin([order])
     if step in (HANG, HOLD):
         time.sleep(60)
     if step == FAIL:
         raise ValueError("it fails")
-    write(orders[0], "end")
-    return orders[0].number
+    write(order, "end")
+    return order.number
 
 
 def process_order(order: Order) -> int:
     """A handler for a child process."""
-    return act_now([order])
+    return act_now(order)
 
 
 def process_model(order: Model) -> int:
     """A handler for a child process."""
-    return act_now([order])
+    return act_now(order)

@@ -25,6 +25,10 @@ class Order(msgspec.Struct, frozen=True, tag=True):
     payload: str
 
 
+class Began(msgspec.Struct, frozen=True, tag=True):
+    """The process has imported the handler of the order, and calls it now."""
+
+
 class Returned(msgspec.Struct, frozen=True, tag=True):
     """The handler returned. Its result is JSON text, or None with the reason for which there is no such text."""
 
@@ -63,10 +67,11 @@ ToProcess = Setup | Order
 Answer = Returned | Raised
 
 read_order = msgspec.json.Decoder(ToProcess).decode
-read_answer = msgspec.json.Decoder(Answer | Logged).decode
+Reported = Began | Answer | Logged
+read_report = msgspec.json.Decoder(Reported).decode
 
 
-def framed(message: ToProcess | Answer | Logged) -> bytes:
+def framed(message: ToProcess | Reported) -> bytes:
     """A message with its length before it."""
     text = msgspec.json.encode(message)
     return len(text).to_bytes(LENGTH_BYTES, "big") + text

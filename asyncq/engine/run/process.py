@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asyncq.domain.errors import ProcessDied
-from asyncq.engine.run.frames import SOCKET_CLOSED, Answer, Frames, Logged, Order, Setup, framed, read_answer
+from asyncq.engine.run.frames import SOCKET_CLOSED, Answer, Began, Frames, Logged, Order, Setup, framed, read_report
 from asyncq.engine.run.process_log import levels, write
 
 # Only `sys` is imported before the search path is that of the worker.
@@ -52,8 +52,7 @@ class Process:
                 self._socket.close()
                 raise
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Answer] | None = None
-        self._fields: Mapping[str, Any] = {}
+        self._call: _Call | None = None
         self._is_lost = False
         self._why = ""
         self._timer: asyncio.TimerHandle | None = None
@@ -77,19 +76,19 @@ class Process:
         )
         self._transport.write(framed(Setup(levels())))
 
-    async def call(self, order: Order, fields: Mapping[str, Any]) -> Answer:
+    async def call(self, order: Order, fields: Mapping[str, Any], began: Callable[[], None]) -> Answer:
         """Call a handler; ProcessDied if the process dies meanwhile. If cancelled, kill the process.
 
-        `fields` are added to the records that it logs.
+        `fields` are added to the records that it logs. `began` is called once the process has imported the handler.
         """
         if self._transport is None or not self.is_alive:
             raise ProcessDied(self._how())
-        self._answer, self._fields = self._loop.create_future(), fields
+        self._call = _Call(self._loop.create_future(), fields, began)
         self._transport.write(framed(order))
         try:
-            return await self._answer
+            return await self._call.answer
         finally:
-            self._answer, self._fields = None, {}
+            self._call = None
 
     @property
     def memory(self) -> int:
@@ -125,11 +124,14 @@ class Process:
             self._loop.call_soon_threadsafe(self._exited)
 
     def _received(self, message: bytes) -> None:
-        answer = read_answer(message)
-        if isinstance(answer, Logged):
-            write(answer, self._fields)
-        elif self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        report = read_report(message)
+        if isinstance(report, Logged):
+            write(report, {} if self._call is None else self._call.fields)
+        elif self._call is not None and not self._call.answer.done():
+            if isinstance(report, Began):
+                self._call.began()
+            else:
+                self._call.answer.set_result(report)
 
     def _lost(self) -> None:
         """The socket is closed: by the worker, by the end of the process, or by its handler."""
@@ -160,8 +162,8 @@ class Process:
             self._socket.close()
         else:
             self._transport.abort()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ProcessDied(self._how()))
+        if self._call is not None and not self._call.answer.done():
+            self._call.answer.set_exception(ProcessDied(self._how()))
         self.end.set_result(None)
         self._ended(self)
 
@@ -181,6 +183,12 @@ class Process:
             name = f"signal {-code}"
         hint = ": was the memory exhausted?" if -code == signal.SIGKILL else ""
         return f"the process of the handler was ended by {name}{hint}"
+
+
+class _Call(NamedTuple):
+    answer: asyncio.Future[Answer]
+    fields: Mapping[str, Any]
+    began: Callable[[], None]
 
 
 class _Wire(asyncio.Protocol):

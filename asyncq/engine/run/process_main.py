@@ -31,10 +31,11 @@ from asyncq.engine.run.frames import (
     LARGEST_RESULT,
     SOCKET_CLOSED,
     Answer,
+    Began,
     Frames,
-    Logged,
     Order,
     Raised,
+    Reported,
     Returned,
     framed,
     read_order,
@@ -116,13 +117,14 @@ class _Calls:
                 # The handler has closed all files of the process, or the worker is about to end it.
                 os._exit(SOCKET_CLOSED)
 
-    def _send(self, message: Answer | Logged) -> None:
+    def _send(self, message: Reported) -> None:
         with self._lock:
             self._channel.sendall(framed(message))
 
     def _answer(self, order: Order) -> Answer:
         try:
             signature, handler = self._found(order)
+            self._send(Began())
             args, kwargs = signature.decode(order.payload, None)
             result = handler(*args, **kwargs)
             if is_awaitable(result):

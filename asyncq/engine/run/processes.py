@@ -81,20 +81,23 @@ class Processes:
     async def call(self, run: Run, address: Address) -> Any:
         """Call the handler of a run in a process, and return its result, or raise its error.
 
-        The time limit begins when a process is free, and has started. If cancelled, it kills the process, and waits
-        for its end.
+        The time limit begins when a process has imported the handler: one that was killed at the limit would else be
+        too late again in its new process. If cancelled, it kills the process, and waits for its end.
         """
+
+        def begin() -> None:
+            if run.limit is not None:
+                run.limit.go_on()
+
         if run.limit is not None:
             run.limit.hold()
         async with self._slots:
             process = await self._free()
-            if run.limit is not None:
-                run.limit.go_on()
             order = Order(address.module, address.path, run.task.name, run.claim.payload)
             fields = job_fields(run.claim.id, run.task.name, run.claim.attempts + 1)
             watch = _MemoryWatch(process, self._memory)
             try:
-                answer = await process.call(order, fields)
+                answer = await process.call(order, fields, begin)
             except BaseException:
                 process.kill()
                 await until_done(process.end)

@@ -29,6 +29,7 @@ from tests.engine.conftest import MakeWorker
 from tests.support.cli import appears
 from tests.support.process_tasks import compute, die, fail, fill, hang, leave, measure, measure_badly, who
 from tests.support.seen import Seen
+from tests.support.slow_tasks import quick
 from tests.support.waiting import wait_until
 
 
@@ -166,6 +167,17 @@ async def test_a_cancelled_job_is_killed_with_all_that_it_started(
         await seen.wait_for(JobCompleted)
 
     assert not alive
+
+
+async def test_the_imports_of_a_process_do_not_count_as_time_of_the_run(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Each attempt that is killed gets a new process, which would again be too late."""
+    await client.add_job(quick)
+    async with make_worker(quick).start():
+        await seen.wait_for(JobCompleted)
+
+    assert [] == seen.of(JobTimedOut)
 
 
 async def test_a_process_is_killed_at_the_hard_limit(
