@@ -61,6 +61,8 @@ async def run_in_thread(run: Run, call: Callable[[], Any], limiter: CapacityLimi
         raise
     finally:
         run.in_thread = False
+        if run.limit is not None:
+            run.limit.thread_ended()
         if run.is_cancelled_later and run.handler is not None:
             # Not at once: a run that ends without another wait has done its work.
             asyncio.get_running_loop().call_soon(run.handler.cancel)

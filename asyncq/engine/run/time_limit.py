@@ -57,6 +57,16 @@ class TimeLimit:
         self._at_end.append(time_out)
         self._end_later(time_out)
 
+    def thread_ended(self) -> None:
+        """Let a hard limit that passed while a thread ran, which cannot be cut off, end what follows the thread.
+
+        Not at once: a run that ends without another wait has done its work.
+        """
+        if (timer := self._timers.get("end")) is not None:
+            timer.cancel()
+        for time_out in self._at_end:
+            self._end_later(time_out)
+
     def stop(self) -> None:
         self._at_end.clear()
         for timer in self._timers.values():

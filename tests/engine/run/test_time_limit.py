@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 from anyio import CapacityLimiter
 
-from asyncq import Client, JobContext, JobState, Snooze, Task, Timeout, task
+from asyncq import Call, Client, JobContext, JobState, RunInfo, Snooze, Task, Timeout, task
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.events import (
     ErrorIgnored,
@@ -285,6 +285,41 @@ async def test_a_thread_is_only_asked_to_end(
         await wait_until(lambda: bool(ends(seen)), description="the end of the job")
 
     assert [end] == ends(seen)
+
+
+@pytest.mark.parametrize(
+    ("extends", "waits", "expected"),
+    [
+        (False, True, ["JobTimedOut", "JobRetried"]),
+        (False, False, ["JobCompleted"]),
+        (True, True, ["JobCompleted"]),
+    ],
+    ids=["waits", "ends", "extended"],
+)
+async def test_a_limit_that_passes_in_a_thread_ends_what_follows_it(
+    client: Client, make_worker: MakeWorker, seen: Seen, extends: bool, waits: bool, expected: list[str]
+) -> None:
+    """Else middleware could go on for ever. A run that ends without another wait has done its work."""
+
+    async def follow(run: RunInfo, call: Call) -> None:
+        await call()
+        if waits and extends:
+            for _ in range(10):
+                await asyncio.sleep(0)
+        elif waits:
+            await asyncio.Event().wait()
+
+    @task(timeout=HOUR_S)
+    def work(ctx: JobContext) -> None:
+        limit: Any = ctx._limit  # pyright: ignore[reportPrivateUsage]
+        limit._hard_s = 0.0
+        if extends:
+            ctx.extend(HOUR_S)
+
+    await client.add_job(work)
+    await make_worker(work, middleware=[follow]).run_once()
+
+    assert expected == ends(seen)
 
 
 # What it costs
