@@ -37,16 +37,25 @@ _BASES: dict[type[Any], Callable[[Any], Any]] = {
 }
 
 
+# Classes with a schema of pydantic have this attribute.
+WRITES_ITSELF = "__pydantic_serializer__"
+
+
+def as_json(value: Any) -> msgspec.Raw:
+    """The JSON that pydantic writes for an object of such a class; TypeError with the reason if it cannot."""
+    from asyncq.domain.models.adapter import written  # it imports this module
+
+    return written(value)
+
+
 def _as_base(value: Any) -> Any:
     """Convert a value of a subclass of one of the types to that type, one of pydantic to JSON."""
     kind: type[Any] = value.__class__
     for base in kind.__mro__[1:]:
         if make := _BASES.get(base):
             return make(value)
-    if hasattr(kind, "__pydantic_serializer__"):
-        from asyncq.domain.models.adapter import written  # it imports this module
-
-        return written(value)
+    if hasattr(kind, WRITES_ITSELF):
+        return as_json(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     raise TypeError(f"Encoding objects of type {name} is unsupported")
 

@@ -7,6 +7,7 @@ of a set are sorted: their order in memory differs between processes.
 import copy
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple, force_setattr
 
-from asyncq.domain.base_types import write_json
+from asyncq.domain.base_types import WRITES_ITSELF, as_json, write_json
 from asyncq.domain.errors import InvalidJob
 
 DEFAULT_MAX_PAYLOAD = 1024 * 1024
@@ -33,6 +34,8 @@ _SCALARS = frozenset({str, int, float, bool, None.__class__, bytes, datetime, da
 _SETS = (set, frozenset)
 _ARRAYS: tuple[type[Any], ...] = (list, tuple, *_SETS)
 _REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
+# msgspec writes each dataclass by itself, and asks only for other classes of pydantic.
+_DATACLASSES = "pydantic.dataclasses"
 
 
 def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLOAD) -> str:
@@ -41,10 +44,7 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     InvalidJob (GWBPL): it is not JSON-able, holds NaN, Infinity, a lone surrogate or U+0000, or is too large.
     """
     try:
-        # Text: looking for bytes in bytes takes ten times as long.
-        text = write_json(value).decode()
-        if "[" in text and _holds_set(value):
-            text = write_json(_in_order(value)).decode()
+        text = _written(value)
     except _REFUSED as error:
         path = "$" if isinstance(error, RecursionError) else _culprit(value)
         place = "" if path == "$" else f" at {path}"
@@ -53,6 +53,21 @@ def encode(value: Any, *, field: str = "payload", limit: int = DEFAULT_MAX_PAYLO
     if "null" in text and (path := _not_finite(value)):
         raise InvalidJob(f"{field} holds NaN or Infinity at {path}, which JSON lacks", code="GWBPL", field=field)
     check_text(text, field=field, limit=limit)
+    return text
+
+
+def _written(value: Any) -> str:
+    # A program without dataclasses of pydantic does not pay for the search for them.
+    may_hold_dataclass = _DATACLASSES in sys.modules
+    try:
+        # Text: looking for bytes in bytes takes ten times as long.
+        text = write_json(value).decode()
+    except TypeError:
+        if not may_hold_dataclass:
+            raise
+        return write_json(_converted(value)).decode()
+    if (may_hold_dataclass or "[" in text) and _must_convert(value):
+        return write_json(_converted(value)).decode()
     return text
 
 
@@ -101,8 +116,8 @@ def _not_finite(value: Any) -> str | None:
     return None
 
 
-def _holds_set(value: Any) -> bool:
-    """Whether a value that msgspec has encoded contains a set with several items."""
+def _must_convert(value: Any) -> bool:
+    """Whether a value that msgspec has encoded contains a set with several items, or a dataclass of pydantic."""
     # One loop, no recursion: a value may be nested deeper than Python's limit, and calls would cost more than encoding.
     within: list[Any] = [value]
     while within:
@@ -114,7 +129,7 @@ def _holds_set(value: Any) -> bool:
             parts = item
         elif issubclass(kind, Struct):
             parts = astuple(item)
-        elif issubclass(kind, _SETS) and (len(item) > 1 or kind not in _SETS):
+        elif _is_converted(kind, item):
             return True
         else:
             parts = _parts(kind, item)
@@ -122,6 +137,12 @@ def _holds_set(value: Any) -> bool:
             if type(part) not in _SCALARS:
                 within.append(part)  # noqa: PERF401 - `extend` takes several times as long for a few parts
     return False
+
+
+def _is_converted(kind: type[Any], item: Any) -> bool:
+    if issubclass(kind, _SETS):
+        return len(item) > 1 or kind not in _SETS
+    return hasattr(kind, "__dataclass_fields__") and hasattr(kind, WRITES_ITSELF)
 
 
 def _parts(kind: type[Any], value: Any) -> Iterable[Any]:
@@ -136,25 +157,27 @@ def _parts(kind: type[Any], value: Any) -> Iterable[Any]:
     return [getattr(value, name, None) for name in _fields(kind)]
 
 
-def _in_order(value: Any) -> Any:
-    """A value with the same JSON, except that sorted lists replace its sets."""
+def _converted(value: Any) -> Any:
+    """A value with sorted lists in place of its sets, and with the JSON that pydantic writes for its objects."""
     kind: type[Any] = value.__class__
     if kind in _SCALARS:
         return value
+    if hasattr(kind, WRITES_ITSELF):
+        return as_json(value)
     if issubclass(kind, dict):
-        return {key: _in_order(item) for key, item in dict[Any, Any].items(value)}
+        return {key: _converted(item) for key, item in dict[Any, Any].items(value)}
     if issubclass(kind, _ARRAYS):
-        items = [_in_order(item) for item in _parts(kind, value)]
+        items = [_converted(item) for item in _parts(kind, value)]
         return sorted(items, key=rank) if issubclass(kind, _SETS) else items
     if issubclass(kind, Enum):
-        return _in_order(value.value)
+        return _converted(value.value)
     if issubclass(kind, Struct):
         # A copy keeps the names and tags of the members, and does not run `__post_init__`.
         struct = copy.copy(value)
         for name in struct.__struct_fields__:
-            force_setattr(struct, name, _in_order(getattr(value, name)))
+            force_setattr(struct, name, _converted(getattr(value, name)))
         return struct
-    members = {name: _in_order(getattr(value, name, msgspec.UNSET)) for name in _fields(kind)}
+    members = {name: _converted(getattr(value, name, msgspec.UNSET)) for name in _fields(kind)}
     return {name: item for name, item in members.items() if item is not msgspec.UNSET} if members else value
 
 

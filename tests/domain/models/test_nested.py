@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import sys
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 from uuid import UUID
 
@@ -14,6 +15,7 @@ import pydantic.dataclasses
 import pytest
 
 from asyncq.domain.errors import InvalidJob, TaskError
+from asyncq.domain.payload import encode
 from asyncq.domain.task import Task, task
 
 T = TypeVar("T")
@@ -33,6 +35,23 @@ class LoudOrder(Order):
 @pydantic.dataclasses.dataclass
 class Point:
     x: Positive
+
+
+@pydantic.dataclasses.dataclass
+class Parcel:
+    """msgspec writes dataclasses by itself: without aliases, and not at all with a field such as this path."""
+
+    weight: Decimal = pydantic.Field(default=Decimal(1), alias="Weight")
+    place: PurePosixPath = PurePosixPath("/")
+
+
+@dataclasses.dataclass
+class Cart:
+    parcel: Any
+
+
+class Basket(msgspec.Struct):
+    parcel: Any
 
 
 class Batch(msgspec.Struct):
@@ -325,3 +344,43 @@ def test_types_without_pydantic_are_read_by_msgspec(kind: Any, value: Any, wrong
     assert value == again(kind, value)
     assert isinstance(known.signature._decoder, msgspec.json.Decoder)
     assert "Invalid" in refused(kind, wrong) or "Expected" in refused(kind, wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Parcel(Weight=Decimal(2)), {"Weight": "2", "place": "/"}),
+        ({"a": [Parcel()]}, {"a": [{"Weight": "1", "place": "/"}]}),
+        (Cart(Parcel()), {"parcel": {"Weight": "1", "place": "/"}}),
+        (Basket({1: (Parcel(),)}), {"parcel": {"1": [{"Weight": "1", "place": "/"}]}}),
+        ([Point(1), {3, 1}], [{"x": 1}, [1, 3]]),
+    ],
+    ids=["itself", "dict", "dataclass", "struct", "sets"],
+)
+def test_pydantic_writes_its_dataclasses_where_no_type_names_them(value: Any, expected: Any) -> None:
+    """Adds by name have no types, nor has a parameter that takes anything."""
+
+    @task
+    async def take(value: Any) -> None: ...
+
+    assert expected == msgspec.json.decode(encode(value)) == msgspec.json.decode(take.job(value).payload)
+
+
+def test_a_dataclass_that_pydantic_cannot_write_is_refused_with_its_place() -> None:
+    """The rules are those of a parameter with this type."""
+    with pytest.raises(InvalidJob, match=r"payload cannot be written as JSON.*greater than 0"):
+        encode({"a": dataclasses.replace(Point(1)), "b": [_changed(Point(1), x=-1)]})
+
+
+def test_a_payload_that_holds_itself_is_refused() -> None:
+    """The search for dataclasses must end."""
+    endless: list[Any] = [object()]
+    endless.append(endless)
+
+    with pytest.raises(InvalidJob, match="cannot be written as JSON"):
+        encode(endless)
+
+
+def _changed(point: Point, x: int) -> Point:
+    point.x = x
+    return point
