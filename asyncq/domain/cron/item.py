@@ -224,8 +224,14 @@ class CronItem(_Head, frozen=True, kw_only=True, dict=True):
             yield "payload", str(error), None
             return
         signature = getattr(self.task, "signature", None)
-        if isinstance(signature, Signature):
-            yield from _faults_of_job("payload", lambda: signature.encode_payload(marked))
+        if not isinstance(signature, Signature):
+            return
+        for fault in _faults_of_job("payload", lambda: signature.encode_payload(marked)):
+            if any(_faults_of_job("payload", lambda: signature.encode_payload(self.members))):
+                yield fault
+            else:
+                said = f"its type forbids unknown members, but each job of an item has the member {MARK!r}"
+                yield "payload", f"payload: {said}: give the type such a field, or allow unknown members", None
 
 
 def _faults_of_job(field: str, make: Callable[[], object]) -> Iterator[_Fault]:

@@ -4,11 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pydantic
 import pytest
 
 from asyncq.domain.cron.item import CronItem, parse_cron_items
 from asyncq.domain.cron.times import TimeDigest
-from asyncq.domain.errors import CrontabProblem, InvalidCrontab
+from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
 from asyncq.domain.job import JobKeyMode
 from asyncq.domain.task import Registry, task
 
@@ -260,3 +261,45 @@ def test_a_policy_that_its_jobs_cannot_have_is_refused(
 
     with pytest.raises(InvalidCrontab, match=said):
         CronItem(made, "* * * * *", payload=payload, job_key=job_key)
+
+
+class StrictModel(pydantic.BaseModel, extra="forbid"):
+    """Takes no unknown member."""
+
+    day: str = ""
+
+
+class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
+    """Takes none either."""
+
+    day: str = ""
+
+
+@pytest.mark.parametrize("kind", [StrictModel, StrictStruct])
+def test_a_type_that_forbids_the_member_of_the_slot_is_refused(kind: Any) -> None:
+    """Each job would fail. The error says what to change, also where the item is made by the task."""
+
+    async def strict(payload: Any) -> None: ...
+
+    strict.__annotations__["payload"] = kind
+    said = "its type forbids unknown members, but each job of an item has the member '_cron': give the type such"
+
+    with pytest.raises(InvalidCrontab, match=said):
+        CronItem(task(strict), "* * * * *", payload={"day": "2030-01-31"})
+    with pytest.raises(TaskError, match=said):
+        task(cron="* * * * *")(strict)
+    with pytest.raises(InvalidCrontab, match="day"):
+        CronItem(task(strict), "* * * * *", payload={"day": 1})
+
+
+def test_a_strict_type_with_a_field_for_the_slot_is_accepted() -> None:
+    """An alias gives the field another name in Python."""
+
+    class Slotted(pydantic.BaseModel, extra="forbid"):
+        slot: dict[str, Any] = pydantic.Field(alias="_cron")
+
+    async def strict(payload: Any) -> None: ...
+
+    strict.__annotations__["payload"] = Slotted
+
+    assert {} == CronItem(task(strict), "* * * * *").members
