@@ -55,9 +55,10 @@ class Signature:
     list of the payloads of several jobs.
     """
 
-    def __init__(self, handler: Callable[..., Any], name: str, *, collects: bool = False) -> None:
+    def __init__(self, handler: Callable[..., Any], name: str, *, collects: bool = False, items: bool = False) -> None:
         self._name = name
         self._collects = collects
+        self._items = items
         self._handler = handler
         self.is_async = _is_async(handler, name)
         parameters, self.uses = without_uses(_parameters(handler, name), name)
@@ -114,6 +115,9 @@ class Signature:
         if self._collects:
             # The handler returns a list, of which each job gets one member.
             return ResultType(Any)
+        if self._items:
+            # It returns outcomes, of which those that are good are forgotten.
+            return ResultType(None)
         returned = self.returned
         return ResultType(Any if returned is inspect.Signature.empty else returned)
 

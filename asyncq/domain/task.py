@@ -115,7 +115,7 @@ class Task(Generic[P, ResultT_co]):
         self.name: str = _name_of(handler) if name is None else name
         self.is_named = name is not None
         self.handler = handler
-        self.signature = Signature(handler, self.name, collects=collect is not None)
+        self.signature = Signature(handler, self.name, collects=collect is not None, items=items)
         self.address = address_of(handler, self.signature, run_in, self.name)
         for option, limit in {"expires": expires, "deadline": deadline}.items():
             if isinstance(limit, datetime):
@@ -261,7 +261,7 @@ class Task(Generic[P, ResultT_co]):
         other = self.__copy__()
         other._origin = self._origin or self
         other.name, other.is_named = name, True
-        other.signature = Signature(self.handler, name, collects=self.collect is not None)
+        other.signature = Signature(self.handler, name, collects=self.collect is not None, items=self.items)
         try:
             returns = Returns(other.signature, is_kept=bool(self.keep_s))
             other._defaults = msgspec.structs.replace(self._defaults, task=name, returns=returns).with_options()
@@ -346,6 +346,15 @@ class _Decorator(Protocol):
     def __call__(self, handler: Callable[P, ResultT], /) -> Task[P, ResultT]: ...
 
 
+class _ItemsDecorator(Protocol):
+    @overload
+    def __call__(self, handler: Callable[[list[PayloadT]], Any], /) -> Task[[list[PayloadT]], None]: ...
+    @overload
+    def __call__(self, handler: Callable[[list[PayloadT], ContextT], Any], /) -> Task[[list[PayloadT]], None]: ...
+    @overload
+    def __call__(self, handler: Callable[[ContextT, list[PayloadT]], Any], /) -> Task[[list[PayloadT]], None]: ...
+
+
 class _CollectingDecorator(Protocol):
     @overload
     def __call__(self, handler: Callable[[list[PayloadT]], Any], /) -> Task[[PayloadT]]: ...
@@ -397,6 +406,29 @@ def task(
 @overload
 def task(
     *,
+    items: Literal[True],
+    name: str | None = None,
+    queue: str | None = None,
+    max_attempts: int | None = None,
+    priority: int | None = None,
+    flags: Iterable[str] | None = None,
+    unique: UniquePolicy | Mapping[str, Any] | None = None,
+    singleton: bool = False,
+    retry: Retry | None = None,
+    on_discarded: Callable[[JobDiscarded], Any] | None = None,
+    cron: Recurrence | Iterable[Recurrence] | None = None,
+    transactional: bool = False,
+    isolation: Isolation | None = None,
+    middleware: Iterable[Middleware] = (),
+    timeout: Timeout | Duration | None = None,
+    expires: Duration | None = None,
+    deadline: Duration | None = None,
+    keep: Keep | None = None,
+    keep_payload: bool = True,
+) -> _ItemsDecorator: ...
+@overload
+def task(
+    *,
     name: str | None = None,
     queue: str | None = None,
     max_attempts: int | None = None,
@@ -417,7 +449,7 @@ def task(
     run_in: Literal["process"] | None = None,
     keep: Keep | None = None,
     keep_payload: bool = True,
-    items: bool = False,
+    items: Literal[False] = False,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.

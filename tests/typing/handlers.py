@@ -285,8 +285,12 @@ async def items(emails: list[Email], ctx: JobContext) -> list[Exception | None]:
 assert_type(collected, Task[[Email]])
 assert_type(collected_with_context, Task[[Email]])
 assert_type(collected_in_thread, Task[[Email]])
-assert_type(items, Task[[list[Email]], list[Exception | None]])
+assert_type(items, Task[[list[Email]], None])
 
 
 @task(collect=Collect(max=100, within="2 s"))  # error: it takes no list
 async def collected_alone(email: Email) -> None: ...
+
+
+@task(items=True)  # error: it takes no list
+async def item_alone(email: Email) -> None: ...

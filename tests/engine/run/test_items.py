@@ -211,6 +211,17 @@ async def test_attempts_go_on_counting_until_the_rest_is_discarded(
     assert [(4, 5), (3, 4), (2, 3)] == [(event.failed, event.total) for event in seen.of(ItemsFailed)]
 
 
+async def test_a_job_with_items_has_no_result(client: Client, make_worker: MakeWorker) -> None:
+    """The outcomes of the last run would say nothing of the items that were done before."""
+
+    @task(items=True)
+    async def send(users: list[int]) -> list[int]:
+        return users
+
+    async with make_worker(send).start():
+        assert None is await client.run(send.job([1, 2]), timeout=20)
+
+
 class Email(msgspec.Struct):
     """An item with a type."""
 
