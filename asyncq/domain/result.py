@@ -18,6 +18,17 @@ class UnwritableResult(ValueError):
     """A result cannot be stored; the message has the reason."""
 
 
+class RefusedResult:
+    """Stands for a result that a process could not send to its worker."""
+
+    def __init__(self, type_name: str, reason: str) -> None:
+        self.type_name = type_name
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<RefusedResult of type {self.type_name}: {self.reason}>"
+
+
 class ResultType:
     """Writes and reads the results of a task, by the return annotation of its handler. None: any type."""
 
@@ -35,6 +46,8 @@ class ResultType:
         """Write a result as JSON text of at most `limit` bytes; UnwritableResult if that is not possible."""
         if result is None:
             return "null"
+        if isinstance(result, RefusedResult):
+            raise UnwritableResult(result.reason)
         if self._fault:
             raise UnwritableResult(self._fault)
         try:

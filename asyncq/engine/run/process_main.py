@@ -21,10 +21,10 @@ from types import FrameType
 from typing import Any
 
 from asyncq.domain.address import Address
-from asyncq.domain.errors import InvalidJob, TaskError
+from asyncq.domain.errors import TaskError
 from asyncq.domain.job import is_awaitable
 from asyncq.domain.outcome import Discarded, Failed, RetryLater, Snoozed, clean_error, error_line, text_of
-from asyncq.domain.payload import encode
+from asyncq.domain.result import UnwritableResult
 from asyncq.domain.signature import Signature
 from asyncq.domain.task import Task
 from asyncq.engine.run.frames import (
@@ -129,7 +129,7 @@ class _Calls:
             result = handler(*args, **kwargs)
             if is_awaitable(result):
                 raise TaskError(f"task {order.task!r}: the handler returned an awaitable, which no event loop runs")
-            return _returned(result)
+            return _returned(signature, result)
         except BaseException as error:  # noqa: BLE001 - any end of the handler is its outcome
             return _raised(error)
 
@@ -146,12 +146,12 @@ class _Calls:
         return self._handlers[address]
 
 
-def _returned(result: Any) -> Returned:
+def _returned(signature: Signature, result: Any) -> Returned:
     if result is None:
         return Returned()
     try:
-        return Returned(encode(result, field="the result", limit=LARGEST_RESULT), type(result).__name__)
-    except InvalidJob as error:
+        return Returned(signature.results.write(result, LARGEST_RESULT), type(result).__name__)
+    except (UnwritableResult, TaskError) as error:
         return Returned(None, type(result).__name__, clean_error(str(error)))
     except Exception as error:  # noqa: BLE001 - of a method of the user's object
         return Returned(None, type(result).__name__, error_line(error))

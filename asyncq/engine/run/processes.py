@@ -7,10 +7,9 @@ standard library fail all jobs then, and cannot kill one process.
 import asyncio
 from typing import Any
 
-import msgspec
-
 from asyncq.domain.address import Address
 from asyncq.domain.errors import Discard, RaisedInProcess, RetryAfter, Snooze
+from asyncq.domain.result import RefusedResult, UnwritableResult
 from asyncq.engine.base.records import job_fields
 from asyncq.engine.base.to_the_end import until_done
 from asyncq.engine.run.frames import Order, Raised, Returned
@@ -20,17 +19,6 @@ from asyncq.engine.run.run import Run
 MEMORY_EVERY_S = 0.2  # how often the memory of a process is compared with its limit
 MIB = 1024 * 1024
 CLOSE_S = END_S + 3.0  # how long all of them may take to end
-
-
-class UnreadableResult:
-    """Stands for the result of a handler that JSON cannot hold, as this cannot be written as JSON either."""
-
-    def __init__(self, type_name: str, reason: str) -> None:
-        self.type_name = type_name
-        self.reason = reason
-
-    def __repr__(self) -> str:
-        return f"<UnreadableResult of type {self.type_name}: {self.reason}>"
 
 
 class _MemoryWatch:
@@ -108,7 +96,7 @@ class Processes:
                 process.close()
             elif process.is_alive:
                 self._idle.append(process)
-        return _result(answer)
+        return _result(run, answer)
 
     async def close(self) -> None:
         """Let all processes end, and kill those that run a handler. If cancelled, all are killed."""
@@ -146,15 +134,18 @@ class Processes:
             self._idle.remove(process)
 
 
-def _result(answer: Returned | Raised) -> Any:
-    """The result of a handler; raises its error."""
-    match answer:
-        case Returned(None, type_name, reason):
-            return None if reason is None else UnreadableResult(type_name, reason)
-        case Returned(result):
-            return msgspec.json.decode(result or "null")
-        case Raised():
-            raise _error(answer)
+def _result(run: Run, answer: Returned | Raised) -> Any:
+    """The result of a handler, read by its return type; raises its error."""
+    if isinstance(answer, Raised):
+        raise _error(answer)
+    if answer.refused is not None:
+        return RefusedResult(answer.type_name, answer.refused)
+    if answer.result is None:
+        return None
+    try:
+        return run.task.signature.results.read(answer.result)
+    except UnwritableResult as error:
+        return RefusedResult(answer.type_name, str(error))
 
 
 def _error(raised: Raised) -> Exception:

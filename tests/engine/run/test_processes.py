@@ -22,12 +22,13 @@ from asyncq.domain.events import (
     JobStarted,
     JobTimedOut,
     ResultIgnored,
+    ResultRefused,
 )
 from asyncq.engine.run import processes
 from asyncq.engine.run.time_limit import TimeLimit
 from tests.engine.conftest import MakeWorker
 from tests.support.cli import appears
-from tests.support.process_tasks import compute, die, fail, fill, hang, leave, measure, measure_badly, who
+from tests.support.process_tasks import Size, compute, die, fail, fill, hang, leave, measure, measure_badly, who
 from tests.support.seen import Seen
 from tests.support.slow_tasks import quick
 from tests.support.waiting import wait_until
@@ -85,14 +86,18 @@ async def test_a_handler_in_a_process_returns_prints_and_logs(
     assert not lives(first["pid"])
 
 
-async def test_the_result_of_a_handler_in_a_process_is_kept(client: Client, make_worker: MakeWorker) -> None:
-    """As that of other handlers. A result that JSON cannot hold is left out."""
-    added = [await client.add_job(measure, 3), await client.add_job(measure_badly)]
-    await make_worker(measure, measure_badly, processes=1).run_once()
-    jobs = [await client.get_job(each.id) for each in added]
+async def test_the_result_of_a_handler_in_a_process_is_kept(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """As that of other handlers, with its type. A result that JSON cannot hold is refused."""
+    results = Results()
+    measured, refused = await client.add_job(measure, 3), await client.add_job(measure_badly)
+    await make_worker(measure, measure_badly, concurrency=1, middleware=[results]).run_once()
 
-    assert [(JobState.COMPLETED, '{"width":3,"height":2}'), (JobState.COMPLETED, None)] == [
-        (job.state, job.result and job.result.replace(" ", "")) for job in jobs
+    assert Size(3, 2) == results.returned[0] == await measured.result(timeout=20)
+    assert [measured.id, refused.id] == seen.ids(JobCompleted)
+    assert ["result cannot be written as JSON: Encoding objects of type object is unsupported"] == [
+        event.error for event in seen.of(ResultRefused)
     ]
 
 
