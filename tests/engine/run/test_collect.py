@@ -21,6 +21,7 @@ from asyncq import (
     RunInfo,
     Snooze,
     Task,
+    observer,
     resource,
     task,
     use,
@@ -306,11 +307,19 @@ async def test_each_job_is_kept_with_its_own_result(client: Client, make_worker:
 async def test_a_call_that_failed_is_an_attempt_of_each(
     client: Client, make_worker: MakeWorker, seen: Seen, answer: Any, said: str
 ) -> None:
-    """A list of another length is not taken for success."""
+    """A list of another length is not taken for success. Observers get the exception for each job."""
     made = Calls(answer)
     send = made.task()
+    found: list[str] = []
+
+    @observer(JobRetried)
+    def note(event: JobRetried) -> None:
+        found.append(type(event.exception).__name__)
+
     ids = await add(client, send, 1, 2)
-    await make_worker(send).run_once()
+    await make_worker(send, observers=[note]).run_once()
+
+    assert [said.partition(":")[0]] * 2 == found
 
     assert ids == sorted(seen.ids(JobRetried))
     assert all(event.error.startswith(said) for event in seen.of(JobRetried))
