@@ -2,26 +2,29 @@
 
 import copy
 import itertools
-import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+import asyncpg
 import pytest
+from anyio.abc import TaskGroup
 
 from asyncq import (
     Client,
+    Codec,
     Collect,
     ConfigurationError,
     CronItem,
+    Ended,
     InvalidJob,
     JobContext,
     JobNotFound,
     JobsContext,
-    JobSpec,
     Task,
     task,
 )
@@ -58,6 +61,8 @@ FEATURES = {
     "pydantic": Feature(),
     "keep": Feature({"keep": "1 h"}),
     "process": Feature({"run_in": "process"}),
+    "result": Feature(),
+    "codec": Feature(),
     "items": Feature({"items": True}, script=[PART]),
     "collect": Feature({"collect": Collect(max=2, within="5 s")}, jobs=2),
 }
@@ -74,20 +79,47 @@ REFUSED = {
 PAIRS = [*itertools.combinations(FEATURES, 2)]
 
 
-class Pair:
-    """Two features, the task that has both, and a table of the test for effects in transactions."""
+class Reversed(Codec):
+    """A codec that writes payloads backwards."""
 
-    def __init__(self, names: tuple[str, str], effects: Effects) -> None:
-        self.names, self.effects = frozenset(names), effects
+    key_id = "reversed"
+
+    def encode(self, task: str, data: bytes) -> bytes:
+        """Encode a payload."""
+        return data[::-1]
+
+    def decode(self, task: str, data: bytes, key_id: str) -> bytes:
+        """Decode a payload."""
+        return data[::-1]
+
+
+class Pair:
+    """Two features, and the place where they meet.
+
+    Attributes:
+        names: The features.
+        script: What the handler does in its first calls.
+        jobs: The number of jobs.
+        log: The file of calls.
+        ends: The ends that were waited for.
+    """
+
+    def __init__(
+        self, names: tuple[str, str], client: Client, effects: Effects, seen: Seen, log: Path, *, group: TaskGroup
+    ) -> None:
+        self.names, self.client, self.effects, self.seen, self.log = frozenset(names), client, effects, seen, log
         self.features = [FEATURES[name] for name in names]
+        steps = [step for each in self.features for step in each.script]
         # A failure or a hang comes before the attempt that is cancelled.
-        self.script = sorted(
-            (step for each in self.features for step in each.script), key=[FAIL, HANG, PART, HOLD].index
-        )
+        self.script = sorted(steps, key=[FAIL, HANG, PART, HOLD].index)
+        self.jobs = max(each.jobs for each in self.features)
+        self.group, self.ends = group, list[Ended]()
 
     def task(self) -> Task[...]:
         """Make the task."""
         options = {name: value for each in self.features for name, value in each.task.items()}
+        if self.names == {"result", "cron"}:
+            options["keep"] = "1 h"  # Nobody can wait for a job of a crontab before it starts.
         return task(**{"retry": [0.01], **options})(self._handler())
 
     def _handler(self) -> Callable[..., Any]:
@@ -105,120 +137,140 @@ class Pair:
 
         order.__annotations__["given"] = list[payload] if self.names & {"items", "collect"} else payload
         order.__annotations__["ctx"] = JobsContext if "collect" in self.names else JobContext
+        order.__annotations__["return"] = None if "items" in self.names else Any
         return order
 
-    def payloads(self, log: Path) -> list[Payload]:
+    def payloads(self) -> list[Payload]:
         """Make the payload of each job, or its first item."""
         kind = Model if "pydantic" in self.names else Order
-        count = max(each.jobs for each in self.features)
-        return [kind(number=2 * number, log=str(log), script=self.script) for number in range(count)]
+        return [kind(number=2 * number, log=str(self.log), script=self.script) for number in range(self.jobs)]
 
-    def job(self, made: Task[...], payload: Payload) -> JobSpec:
-        """Make a job."""
-        if "items" in self.names:
+    async def add(self, made: Task[...]) -> list[int]:
+        """Add the jobs, each of a key or a unique task twice; returns their ids."""
+        ids: list[int] = []
+        for payload in self.payloads():
+            options = {name: value for each in self.features for name, value in each.job.items()}
+            if "job_key" in options:
+                options["job_key"] += str(payload.number)
             next_item = copy.copy(payload)
             next_item.number += 1
-            return made.job([payload, next_item])
-        return made.job(payload)
+            spec = made.job([payload, next_item] if "items" in self.names else payload)
+            added = await self.client.add_job(spec, **options)
+            ids.append(added.id)
+            if self.names & {"key", "unique"}:
+                again = await self.client.add_job(spec, **options)
+                assert (again.id, again.outcome) in {(added.id, "deduplicated"), (added.id, "updated")}
+        return ids
 
+    def wait_for(self, ids: list[int]) -> None:
+        """Wait for the ends of these jobs, in tasks of the group."""
 
-async def add(client: Client, pair: Pair, made: Task[...], payloads: list[Payload]) -> list[int]:
-    """Add the jobs, each of a key or a unique task twice."""
-    ids: list[int] = []
-    for payload in payloads:
-        options = {name: value for each in pair.features for name, value in each.job.items()}
-        if "job_key" in options:
-            options["job_key"] += str(payload.number)
-        added = await client.add_job(pair.job(made, payload), **options)
-        ids.append(added.id)
-        if pair.names & {"key", "unique"}:
-            again = await client.add_job(pair.job(made, payload), **options)
-            assert (again.id, again.outcome) in {(added.id, "deduplicated"), (added.id, "updated")}
-    return ids
+        async def wait(job_id: int) -> None:
+            self.ends.append(await self.client.wait_for(job_id))
+
+        for job_id in ids:
+            self.group.start_soon(wait, job_id)
+
+    def items(self, made: Task[...]) -> list[CronItem]:
+        """Make a recurring item for each job."""
+        key = {"job_key": "order"} if "key" in self.names else {}
+        return [
+            CronItem(task=made, match="* * * * *", payload=vars(each), identifier=f"item{each.number}", **key)
+            for each in self.payloads()
+        ]
 
 
 @asynccontextmanager
-async def jobs_of(
-    pair: Pair, made: Task[...], payloads: list[Payload], client: Client, dsn: str, schema: str, seen: Seen
-) -> AsyncIterator[list[int]]:
+async def jobs_of(pair: Pair, dsn: str, schema: str, db: asyncpg.Connection) -> AsyncIterator[list[int]]:
     """Add the jobs and run a worker; yields their ids."""
-    options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 4}
+    made = pair.task()
+    options: dict[str, Any] = {"schema": schema, "observers": [pair.seen], "poll": 60, "concurrency": 4}
+    if "codec" in pair.names:
+        options["codec"] = Reversed()
     if "cron" not in pair.names:
-        ids = await add(client, pair, made, payloads)
-        await check_rows(pair, client, ids)
+        ids = await pair.add(made)
+        await check_rows(pair, ids, schema, db)
+        if "result" in pair.names:
+            pair.wait_for(ids)
+            watched = f"select count(*) from {schema}._jobs where extras ? 'watchers'"
+            await wait_until(lambda: _equals(db.fetchval(watched), len(ids)), description="the waits")
         if "flags" in pair.names:
             await make_worker(dsn, [made], **options, forbidden_flags=["heavy"]).run_once()
-            assert [] == seen.of(JobStarted)
+            assert [] == pair.seen.of(JobStarted)
         async with make_worker(dsn, [made], **options).start():
             yield ids
         return
-    keys = {"job_key": "order"} if "key" in pair.names else {}
-    items = [
-        CronItem(
-            task=made,
-            match="* * * * *",
-            payload=vars(each),
-            identifier=f"item{each.number}",
-            **keys,
-        )
-        for each in payloads
-    ]
     async with MovableClock(dsn, schema) as clock:
         await clock.set(START)
-        async with make_worker(dsn, [made], crontab=items, **options).start():
+        async with make_worker(dsn, [made], crontab=pair.items(made), **options).start():
             await clock.move(MINUTE)
-            await wait_until(lambda: len({*seen.ids(JobStarted)}) == len(payloads), description="a run of each job")
-            yield sorted({*seen.ids(JobStarted)})
+            started = pair.seen.ids
+            await wait_until(lambda: len({*started(JobStarted)}) == pair.jobs, description="a run of each job")
+            ids = sorted({*started(JobStarted)})
+            if "result" in pair.names:
+                pair.wait_for(ids)
+            yield ids
 
 
-async def check_rows(pair: Pair, client: Client, ids: list[int]) -> None:
+async def _equals(value: Awaitable[object], expected: object) -> bool:
+    return await value == expected
+
+
+async def check_rows(pair: Pair, ids: list[int], schema: str, db: asyncpg.Connection) -> None:
     """Compare the rows of jobs that wait."""
-    for job in [await client.get_job(job_id) for job_id in ids]:
+    for job in [await pair.client.get_job(job_id) for job_id in ids]:
         assert job.priority == (7 if "priority" in pair.names else 0)
         assert job.queue == ("line" if "queue" in pair.names else None)
+        stored = await db.fetchval(f"select payload::text from {schema}._jobs where id = $1", job.id)
+        assert stored.startswith('"asyncq:1:reversed:') == ("codec" in pair.names)
 
 
-def check_calls(pair: Pair, log: Path, jobs: int) -> None:
+def check_calls(pair: Pair) -> None:
     """Compare the calls of the handler."""
-    lines = log.read_text().splitlines()
+    lines = pair.log.read_text().splitlines()
     begun = [line.split() for line in lines if line.startswith("begin")]
     assert {kind for _, _, kind, _ in begun} == {"Model" if "pydantic" in pair.names else "Order"}
     assert (str(os.getpid()) in {pid for _, pid, _, _ in begun}) == ("process" not in pair.names)
     if "cancel" not in pair.names:
-        calls = 1 if "collect" in pair.names else jobs
+        calls = 1 if "collect" in pair.names else pair.jobs
         assert (lines.count("end"), len(begun)) == (calls, calls + len(pair.script))
     if "queue" in pair.names and not pair.script:
-        assert [line.split()[0] for line in lines] == ["begin", "end"] * jobs
+        assert [line.split()[0] for line in lines] == ["begin", "end"] * pair.jobs
 
 
-async def check_events(pair: Pair, seen: Seen, client: Client, ids: list[int], log: Path) -> None:
+async def check_events(pair: Pair, ids: list[int]) -> None:
     """Wait for the ends of the jobs, and compare the events before them."""
+    seen, log = pair.seen, pair.log
+    at_once = pair.jobs if "collect" in pair.names else 1
     if "cancel" in pair.names:
         held = len(pair.script)
         await wait_until(lambda: log.exists() and log.read_text().count("begin") >= held, description="the held call")
-        await client.admin.cancel_jobs(ids)
-        await seen.wait_for(JobCancelled, len(ids) if "collect" in pair.names else 1)
+        await pair.client.admin.cancel_jobs(ids)
+        await seen.wait_for(JobCancelled, at_once)
     else:
         await seen.wait_for(JobCompleted, len(ids))
-    at_once = len(ids) if "collect" in pair.names else 1
     assert len(seen.of(JobRetried)) == at_once * len([step for step in pair.script if step != HOLD])
     assert len(seen.of(JobTimedOut)) == at_once * pair.script.count(HANG)
 
 
-async def check_left(pair: Pair, client: Client, ids: list[int]) -> None:
-    """Nothing is left of the jobs, or their history."""
+async def check_left(pair: Pair, ids: list[int]) -> None:
+    """Compare what is left of the jobs: nothing, their history, their results."""
+    state = "cancelled" if "cancel" in pair.names else "completed"
+    numbers = dict(zip(ids, [payload.number for payload in pair.payloads()], strict=True))
+    results = {job_id: None if pair.names & {"cancel", "items"} else str(numbers[job_id]) for job_id in ids}
+    if "result" in pair.names:
+        await wait_until(lambda: len(pair.ends) == len(ids), description="the ends")
+    for ended in pair.ends:
+        returned = results[ended.id] or (None if state == "cancelled" else "null")
+        assert (ended.state, ended.result) == (state, returned)
     for job_id in ids:
-        if "keep" not in pair.names:
+        if "keep" not in pair.names and pair.names != {"result", "cron"}:
             with pytest.raises(JobNotFound):
-                await client.get_job(job_id)
+                await pair.client.get_job(job_id)
             continue
-        job = await client.get_job(job_id)
-        if "cancel" in pair.names:
-            assert (job.state, job.result) == ("cancelled", None)
-        else:
-            result = None if "items" in pair.names else str(json.loads(job.payload)["number"])
-            assert (job.state, job.result) == ("completed", result)
+        job = await pair.client.get_job(job_id)
         failed = len([step for step in pair.script if step != HOLD])
+        assert (job.state, job.result) == (state, results[job_id])
         assert (job.attempts, len(job.errors)) == (failed + 1, failed)
         assert None not in (job.started_at, job.worker_id)
 
@@ -228,28 +280,29 @@ async def test_two_features_of_a_job_work_together_or_are_refused(
     names: tuple[str, str],
     dsn: str,
     schema: str,
-    client: Client,
+    db: asyncpg.Connection,
     seen: Seen,
     effects: Effects,
     tmp_path: Path,
 ) -> None:
     """The effects of both are seen. A pair that is refused stores nothing."""
-    pair, log = Pair(names, effects), tmp_path / "calls"
-    refusal = REFUSED.get(pair.names)
-    refused = pytest.raises((ConfigurationError, InvalidJob), match=refusal) if refusal else nullcontext()
-    with refused:
-        made, payloads = pair.task(), pair.payloads(log)
-        async with jobs_of(pair, made, payloads, client, dsn, schema, seen) as ids:
-            await check_events(pair, seen, client, ids, log)
-    if refusal:
-        assert await client.admin.list_jobs() == []
-        return
-    check_calls(pair, log, len(ids))
-    if "transactional" in pair.names:
-        # Good items of a job are committed by each of its runs.
-        runs = 0 if "cancel" in pair.names else 2 if "items" in pair.names else 1
-        assert await effects.kept() == sorted(ids * runs)
-    await check_left(pair, client, ids)
+    codec = Reversed() if "codec" in names else None
+    async with Client(dsn, schema=schema, codec=codec) as client, anyio.create_task_group() as group:
+        pair = Pair(names, client, effects, seen, tmp_path / "calls", group=group)
+        refusal = REFUSED.get(pair.names)
+        refused = pytest.raises((ConfigurationError, InvalidJob), match=refusal) if refusal else nullcontext()
+        with refused:
+            async with jobs_of(pair, dsn, schema, db) as ids:
+                await check_events(pair, ids)
+        if refusal:
+            assert await client.admin.list_jobs() == []
+            return
+        check_calls(pair)
+        if "transactional" in names:
+            # Good items of a job are committed by each of its runs.
+            runs = 0 if "cancel" in names else 2 if "items" in names else 1
+            assert await effects.kept() == sorted(ids * runs)
+        await check_left(pair, ids)
 
 
 def test_the_guide_shows_which_pairs_work() -> None:
