@@ -30,7 +30,7 @@ from asyncq.domain.events import Event, JobEvent
 from asyncq.engine import supervisor
 from asyncq.engine.cron import slot_adder
 from asyncq.engine.fetch import fetcher
-from asyncq.engine.maintenance import pruner, rounds
+from asyncq.engine.maintenance import history_size, pruner, rounds
 from asyncq.engine.run import stuck, transactions
 from asyncq.engine.settle import completer
 from asyncq.testing import MovableClock
@@ -231,6 +231,16 @@ async def _(scene: Scene) -> None:
         update {scene.schema}._jobs set attempts = max_attempts, updated_at = now() - interval '31 days'
         where id = {added.id}""")
     await scene.make_worker().run_once()
+
+
+@provokes(events.HistorySize)
+async def _(scene: Scene) -> None:
+    scene.patch.setattr(history_size, "FIRST_WITHIN_S", 0.0)
+    await scene.client.add_job("nothing", keep="1 hour")
+    async with scene.make_worker(task(nothing)).start():
+        await scene.seen.wait_for(events.JobCompleted)
+    async with scene.make_worker(task(nothing)).start():
+        await scene.seen.wait_for(events.HistorySize)
 
 
 @provokes(events.MaintenanceFailed)

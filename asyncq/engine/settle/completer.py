@@ -183,18 +183,28 @@ class Completer:
         for worker_id, group in groupby([*self._outbox.writing_well.values()], _worker_id):
             # In two statements: the one that claims the next jobs of queues cannot settle jobs in batches.
             for runs in _by_kind([*group]):
-                await self._write_well(worker_id, runs)
+                await self._write_pieces(worker_id, runs)
         for worker_id, group in groupby([*self._outbox.writing.values()], _worker_id):
             part = [*group]
             while part:
-                piece = first_piece(part, len(part), _payload_size)
+                piece = first_piece(part, len(part), _size)
                 await self._write_rest(worker_id, piece, uncertain)
                 part = part[len(piece) :]
 
-    async def _write_well(self, worker_id: int, runs: list[Run]) -> None:
+    async def _write_pieces(self, worker_id: int, runs: list[Run]) -> None:
+        """Write completed jobs, in several statements if their results are large."""
+        if not any(run.is_kept for run in runs):
+            await self._write_well(worker_id, runs, None)
+            return
+        while runs:
+            piece = [*first_piece(runs, len(runs), _result_size)]
+            kept = {run.claim.id: store.Past(run.duration_s, run.result) for run in piece}
+            await self._write_well(worker_id, piece, kept)
+            runs = runs[len(piece) :]
+
+    async def _write_well(self, worker_id: int, runs: list[Run], kept: store.Kept) -> None:
         """Write completed jobs; either all or none have a next job in a queue."""
         claims = [run.claim for run in runs]
-        kept = {run.claim.id: store.Past(run.duration_s, run.result) for run in runs} if _keep(runs) else None
         go_on: set[str] = set()
         if has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
             written, go_on = await self._claim_next.settle(worker_id, claims, kept, room)
@@ -280,12 +290,12 @@ def _is_special(run: Run, outcome: Completed) -> bool:
     return run.is_kept and (run.claim.extras is not None or outcome.fault is not None)
 
 
-def _keep(runs: list[Run]) -> bool:
-    return any(run.is_kept for run in runs)
+def _size(ended: Ended) -> int:
+    return len(ended.settlement.payload or "") + len(ended.settlement.result or "")
 
 
-def _payload_size(ended: Ended) -> int:
-    return len(ended.settlement.payload or "")
+def _result_size(run: Run) -> int:
+    return len(run.result or "")
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:

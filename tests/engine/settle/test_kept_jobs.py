@@ -11,6 +11,7 @@ import pytest
 from asyncq import Client, ConfigurationError, JobContext, TaskError, UniquePolicy, Worker, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobsFetched, JobStarted, ResultIgnored, SettleFailed
 from asyncq.engine.settle import completer
+from asyncq.store import sizes
 from tests.engine.conftest import MakeWorker
 from tests.engine.settle.test_marked_jobs import ask_again
 from tests.engine.test_canceller import cancel
@@ -18,6 +19,7 @@ from tests.support.faults import link_to
 from tests.support.handoffs import OPEN_SLOTS
 from tests.support.seen import Seen
 from tests.support.waiting import wait_until
+from tests.support.write_gate import Gate
 
 HOUR = timedelta(hours=1)
 PAST = """
@@ -72,6 +74,30 @@ async def test_a_completed_job_of_a_kept_task_is_kept_with_its_result(
 
     expected = [kept(job.id, {"doubled": 2 * n}, number=n) for n, job in enumerate(added[:count])]
     assert expected == await past(db, schema)
+
+
+@pytest.mark.parametrize("of_job", [None, "1 hour"])
+async def test_large_results_are_written_in_several_statements(
+    client: Client,
+    make_worker: MakeWorker,
+    db: asyncpg.Connection,
+    schema: str,
+    gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
+    of_job: Any,
+) -> None:
+    """A statement has a limit of its size, and hundreds of jobs may end at once."""
+    monkeypatch.setattr(sizes, "PIECE", 40)
+    await client.add_jobs([double.job(number).with_options(keep=of_job) for number in range(20)])
+    async with make_worker(double, concurrency=20).start() as worker:
+        await wait_until(lambda: bool(gate.batches), description="the first write")
+        gate.opened.set()
+        await worker.stop()
+    rows = await past(db, schema)
+
+    assert [f'{{"doubled":{2 * number}}}' for number in range(20)] == [row["result"] for row in rows]
+    assert max(gate.batches) <= 3
+    assert len(gate.batches) >= 7
 
 
 @pytest.mark.parametrize("of_worker", [None, "1 min"])
