@@ -123,7 +123,8 @@ def shifted(added: Added, first: int) -> Added:
     return msgspec.structs.replace(added, id=added.id - first, existing_id=existing)
 
 
-@pytest.mark.parametrize("field", JobSpec.__struct_fields__)
+# The channel of a client that waits is sent in the record, and never by enqueue: such a role reads no result.
+@pytest.mark.parametrize("field", [name for name in JobSpec.__struct_fields__ if name != "returns"])
 async def test_no_field_of_a_spec_is_lost_on_the_way(
     sql: Session, database: Database, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

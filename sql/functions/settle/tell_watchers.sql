@@ -25,9 +25,16 @@ create or replace function asyncq._tell_discarded(ids bigint[]) returns void
   as $$
 declare
   discarded constant bigint[] := array(
-    select job.id from asyncq._jobs as job
-    where job.id = any(ids) and asyncq._is_discarded(job) and job.extras ? 'watchers');
+    select watched.id
+    from unnest(ids) as given(id)
+    -- One probe for each job, whatever the planner expects.
+    cross join lateral (
+      select job.id from asyncq._jobs as job
+      where job.id = given.id and job.extras ? 'watchers' and asyncq._is_discarded(job) offset 0) as watched);
 begin
+  if discarded = '{}' then
+    return;
+  end if;
   perform asyncq._tell_watchers(discarded, 'discarded');
   update asyncq._jobs as job set extras = nullif(job.extras - 'watchers', '{}') where job.id = any(discarded);
 end
