@@ -2,9 +2,11 @@
 -- extras, and cannot be guessed. A client asks for an end that is too long for a notification. The caller has locked
 -- the rows of the jobs. An ended one has a row of _ended_jobs already, a discarded one has none.
 create or replace function asyncq._tell_watchers(ids bigint[], end_state text) returns void
-  language sql volatile
+  -- In plpgsql, which keeps the plan: to make it takes longer than to run it.
+  language plpgsql volatile
   as $$
-  select pg_catalog.pg_notify(
+begin
+  perform pg_catalog.pg_notify(
       watcher.channel,
       case when octet_length(said.document) <= 7900 then said.document else json_build_object('id', job.id)::text end)
     from unnest(ids) as given(id)
@@ -15,8 +17,9 @@ create or replace function asyncq._tell_watchers(ids bigint[], end_state text) r
       select asyncq._end_document(
         job.id, job.task_id, end_state, coalesce(ended.attempts, job.attempts_made, job.attempts), ended.result,
         case when ended.id is null then job.last_error else ended.error end)) as said(document)
-    where octet_length(watcher.channel) between 1 and 63
-  $$;
+    where octet_length(watcher.channel) between 1 and 63;
+end
+$$;
 
 -- Notify the watchers of the discarded ones of these jobs, and forget them: such a job has ended, unless it is retried
 -- by hand. The caller has locked their rows.
