@@ -160,6 +160,9 @@ NO_VALUES = {
     "Resource",
     "RetryPolicy",
     "RunInfo",
+    "SyncAdd",
+    "SyncAddMiddleware",
+    "SyncClient",
     "Worker",
 }
 
