@@ -118,6 +118,8 @@ def run(options: argparse.Namespace) -> int:
         return worker_group.run_group(options.words, options.processes, restarts=not options.once)
     try:
         with early_signals() as early:
+            if options.parent is not None:
+                worker_group.unblock_signals()
             _work(options, early)
     except StoppedEarly as error:
         logs.restore(options.log_level, options.log_format)  # The import of tasks may have stopped half way.

@@ -85,12 +85,17 @@ class WorkerGroup:
 
     def _start(self, place: _Place, reading: int) -> None:
         place.began_at = time.monotonic()
-        place.process = subprocess.Popen(
-            [*self._command, "--parent", str(reading)],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[reading],
-            start_new_session=True,
-        )
+        # The worker inherits the mask: a signal waits until the worker has its handlers, and calls `unblock_signals`.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            place.process = subprocess.Popen(
+                [*self._command, "--parent", str(reading)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[reading],
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._say("worker %s of %s is process %s", place.number, len(self._places), place.process.pid)
         threading.Thread(target=self._wait, args=(place, place.process), daemon=True).start()
 
@@ -158,6 +163,11 @@ def follow(parent: int) -> None:
     """Let this process, a worker of a group, stop when its parent sends SIGINT or has died."""
     ignore_sigterm()
     threading.Thread(target=_follow, args=(parent,), name="asyncq parent", daemon=True).start()
+
+
+def unblock_signals() -> None:
+    """Receive the signals that were blocked when this worker of a group was started."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _follow(parent: int) -> None:

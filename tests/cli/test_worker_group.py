@@ -99,6 +99,19 @@ async def test_a_second_signal_ends_the_grace_period_of_all(
     assert (0, JobState.AVAILABLE) == (code, await state_of(client, added.id))
 
 
+async def test_a_signal_waits_until_a_worker_can_handle_it(worker: StartWorker, tmp_path: Path) -> None:
+    """While Python imports its modules, it would end with a traceback."""
+    write(tmp_path, {"tasks/wait.py": WAIT})
+
+    with worker("--processes", "1") as process:
+        await process.says("is process")
+        process.signal(signal.SIGINT)
+        code = await process.end()
+
+    assert (0, False) == (code, "Traceback" in process.log.read_text())
+    assert "before the worker started" in process.log.read_text()
+
+
 async def test_workers_stop_when_their_parent_is_killed(worker: StartWorker, client: Client, tmp_path: Path) -> None:
     """Nobody else would stop them. The job that runs may finish."""
     write(tmp_path, {"tasks/wait.py": WAIT})
