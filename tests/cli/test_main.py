@@ -181,7 +181,7 @@ def test_debug_shows_the_traceback_before_the_sentence(capsys: pytest.CaptureFix
         (["migrate", "--chek"], "asyncq migrate: unrecognized arguments: --chek; did you mean '--check'?"),
         (
             ["worker", "-c", "50"],
-            "asyncq worker: unrecognized arguments: -c 50; did you mean --concurrency or --crontab?",
+            "asyncq worker: unrecognized arguments: -c 50; did you mean --concurrency or --crontab or --codec?",
         ),
         (["worker", "x"], "asyncq worker: unrecognized arguments: x"),
         (["add"], "asyncq add: the following arguments are required: TASK"),
