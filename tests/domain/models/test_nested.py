@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import re
 import sys
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -13,6 +14,7 @@ import msgspec
 import pydantic
 import pydantic.dataclasses
 import pytest
+from typing_extensions import TypeAliasType
 
 from asyncq.domain.errors import InvalidJob, TaskError
 from asyncq.domain.payload import encode
@@ -43,6 +45,11 @@ class Parcel:
 
     weight: Decimal = pydantic.Field(default=Decimal(1), alias="Weight")
     place: PurePosixPath = PurePosixPath("/")
+
+
+@pydantic.dataclasses.dataclass
+class Tag:
+    name: str = pydantic.Field(alias="Name")
 
 
 @dataclasses.dataclass
@@ -353,9 +360,10 @@ def test_types_without_pydantic_are_read_by_msgspec(kind: Any, value: Any, wrong
         ({"a": [Parcel()]}, {"a": [{"Weight": "1", "place": "/"}]}),
         (Cart(Parcel()), {"parcel": {"Weight": "1", "place": "/"}}),
         (Basket({1: (Parcel(),)}), {"parcel": {"1": [{"Weight": "1", "place": "/"}]}}),
+        ({"a": Basket(Tag(Name="b"))}, {"a": {"parcel": {"Name": "b"}}}),
         ([Point(1), {3, 1}], [{"x": 1}, [1, 3]]),
     ],
-    ids=["itself", "dict", "dataclass", "struct", "sets"],
+    ids=["itself", "dict", "dataclass", "struct", "alias", "sets"],
 )
 def test_pydantic_writes_its_dataclasses_where_no_type_names_them(value: Any, expected: Any) -> None:
     """Adds by name have no types, nor has a parameter that takes anything."""
@@ -379,6 +387,34 @@ def test_a_payload_that_holds_itself_is_refused() -> None:
 
     with pytest.raises(InvalidJob, match="cannot be written as JSON"):
         encode(endless)
+
+
+Loud = TypeAliasType("Loud", Positive)
+Orders = TypeAliasType("Orders", list[Order])
+Maybe = TypeAliasType("Maybe", Order | None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "bad", "path"),
+    [
+        (Loud, 3, -3, "$.x"),
+        (list[Loud], [3], [-3], "$[0]"),
+        (Orders, [Order(Item="a")], [{"Item": "a", "count": 0}], "$[0].count"),
+        (Maybe, Order(Item="a"), {"Item": "a", "count": 0}, "$.count"),
+    ],
+    ids=["rule", "list", "models", "union"],
+)
+def test_an_alias_of_a_type_is_read_as_the_type(kind: Any, value: Any, bad: Any, path: str) -> None:
+    """`type X = ...` of Python 3.12 makes such an object, which hides what is in it."""
+
+    async def take(x: Any) -> None: ...
+
+    take.__annotations__["x"] = kind
+    known = task(take)
+
+    assert ((value,), {}) == known.signature.decode(known.job(value).payload, None)
+    with pytest.raises(InvalidJob, match=re.escape(f"`{path}`")):
+        known.job(bad)
 
 
 def _changed(point: Point, x: int) -> Point:
