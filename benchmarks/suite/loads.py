@@ -101,13 +101,17 @@ def with_handlers(task: str) -> Run:
     return run
 
 
-async def run_collect(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
-    """Handlers whose calls take 1 ms, for up to 100 jobs each; the rate to that of one call for each job."""
-    rates: dict[str, float] = {}
-    for task in ("single", "collected"):
-        async with stage.postgres.copy(peer, variant, size, task=task) as jobs:
-            rates[task] = (await drain(peer, variant, jobs, size, loop=stage.loop, task=task))["value"]
-    return {"value": rates["collected"] / rates["single"], "rate": rates["collected"]}
+def with_feature(task: str, plain: str) -> Run:
+    """The rate of a task that uses a feature, to that of a task without it."""
+
+    async def run(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
+        rates: dict[str, float] = {}
+        for each in (plain, task):
+            async with stage.postgres.copy(peer, variant, size, task=each) as jobs:
+                rates[each] = (await drain(peer, variant, jobs, size, loop=stage.loop, task=each))["value"]
+        return {"value": rates[task] / rates[plain], "rate": rates[task]}
+
+    return run
 
 
 async def run_bare(stage: Stage, peer: Peer, variant: str, size: int) -> dict[str, Any]:
@@ -170,5 +174,17 @@ LOADS: dict[str, Work] = {
     "wait_1": Work(code="W14", title="handlers of 1 ms", unit="x", run=with_handlers("wait_1")),
     "wait_20": Work(code="W14", title="handlers of 20 ms", unit="x", run=with_handlers("wait_20")),
     "cpu_2": Work(code="W14", title="handlers of 2 ms of CPU", unit="x", run=with_handlers("cpu_2")),
-    "collect": Work(code="W14", title="100 jobs in a call of 1 ms, to a call for each", unit="x", run=run_collect),
+    "collect": Work(
+        code="W14",
+        title="100 jobs in a call of 1 ms, to a call for each",
+        unit="x",
+        run=with_feature("collected", "single"),
+    ),
+    "history": Work(code="W18", title="drain with history, to drain", unit="x", run=with_feature("kept", "noop")),
+    "around": Work(
+        code="W18",
+        title="drain with a middleware and a resource, to drain",
+        unit="x",
+        run=with_feature("around", "noop"),
+    ),
 }

@@ -351,6 +351,15 @@ HEADLINES: tuple[Headline, ...] = (
     Headline(name="handlers_1_ms", words="handlers that wait 1 ms, to the handlers alone", goal=0.9, work="wait_1"),
     Headline(name="handlers_20_ms", words="handlers that wait 20 ms, to the handlers alone", goal=0.9, work="wait_20"),
     Headline(name="collected", words="100 jobs in a call of 1 ms, to a call for each job", goal=1.5, work="collect"),
+    Headline(name="history", words="drain with history, to drain", goal=0.6, work="history"),
+    Headline(name="around", words="drain with a middleware and a resource, to drain", goal=0.9, work="around"),
+    Headline(
+        name="result_vs_start",
+        words="add to result, to add to start",
+        goal=2.5,
+        better="less",
+        work="awaited",
+    ),
     Headline(name="handlers_cpu", words="handlers with 2 ms of CPU, to the handlers alone", goal=0.9, work="cpu_2"),
 )
 

@@ -47,6 +47,8 @@ PEER = Peer(
         "wait_20": {"default": 1_000},
         "cpu_2": {"default": 1_000},
         "collect": {"default": 5_000},
+        "history": {"default": 50_000},
+        "around": {"default": 50_000},
     },
     left="from asyncq.jobs where true",
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, cast
 
 import msgspec
 
-from asyncq import Collect, ConstantRetry, JobContext, Task, task
+from asyncq import Call, Collect, ConstantRetry, JobContext, RunInfo, Task, resource, task, use
 from benchmarks.peers.role import Note
 
 
@@ -127,8 +127,32 @@ async def collected(ids: list[int]) -> None:
     compute(0.001)
 
 
+@task(keep="1 day")
+async def kept(id: int, ctx: JobContext) -> None:
+    """Count the call; the job is kept once it has ended."""
+    note(id)
+
+
+@resource
+async def numbers() -> AsyncGenerator[list[int]]:
+    """What a worker opens once."""
+    yield []
+
+
+async def passing(run: RunInfo, call: Call) -> Any:
+    """A middleware that does nothing."""
+    return await call()
+
+
+@task(middleware=[passing])
+async def around(id: int, ctx: JobContext, opened: list[int] = use(numbers)) -> None:
+    """Count the call, in a middleware and with a resource of the worker."""
+    note(id)
+
+
 TASKS: dict[str, Task[...]] = {
-    each.name: each for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected)
+    each.name: each
+    for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected, kept, around)
 }
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
 
