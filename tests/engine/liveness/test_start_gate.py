@@ -198,3 +198,4 @@ class OneRun:
 
     def __init__(self, number: int, limit: int = 25) -> None:
         self.claim = msgspec.structs.replace(claim(number), max_attempts=limit)
+        self.claims = [self.claim]
