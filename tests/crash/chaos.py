@@ -4,9 +4,10 @@ import itertools
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -46,6 +47,7 @@ class Chaos:
         due: Jobs whose add was committed, and when they are due by the clock of the schema.
         blows: The injected faults; set once they begin.
         unfinished: Some of the jobs that had not ended long after the last blow.
+        waits: Jobs whose result is awaited, and their ends; None until then.
         watch: Checks the laws of the store all the time.
     """
 
@@ -58,15 +60,16 @@ class Chaos:
         self.crew = crew
         self.due: dict[int, int] = {}
         self.unfinished: list[str] = []
+        self.waits: dict[int, str | None] = {}
         self.watch = Watch(server.dsn)
 
     async def reign(self, seconds: float) -> None:
         """Deal blows for so long, then let all jobs end, and the workers stop in order."""
         await self.crew.start()
-        async with anyio.create_task_group() as group:
+        async with Client(self._server.dsn) as waiting, anyio.create_task_group() as group:
             group.start_soon(self.watch.look_for_ever)
             async with anyio.create_task_group() as inner:
-                inner.start_soon(self._add_for_ever)
+                inner.start_soon(self._add_for_ever, partial(group.start_soon, self._wait, waiting))
                 inner.start_soon(self.crew.replace_for_ever)
                 self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner, self._deck)
                 until = time.monotonic() + seconds
@@ -79,20 +82,35 @@ class Chaos:
                     place.link.mend()
             self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
             await self.crew.dismiss()
+            with anyio.move_on_after(PATIENCE_S):
+                while None in self.waits.values():
+                    await anyio.sleep(0.1)
             group.cancel_scope.cancel()
 
-    async def _add_for_ever(self) -> None:
-        """A few in each call; every fifth job is due a little later. Now and then, after a lull, some alone."""
+    async def _wait(self, client: Client, number: int, job_id: int) -> None:
+        """Wait for the end of a job."""
+        self.waits[number] = None
+        ended = await client.wait_for(job_id)
+        self.waits[number] = f"{ended.state} {ended.result}"
+
+    async def _add_for_ever(self, wait: Callable[[int, int], object]) -> None:
+        """A few in each call; every fifth job is due a little later. Now and then, after a lull, some alone.
+
+        The results of some jobs that are kept are awaited.
+        """
         async with Client(self._server.dsn) as client:
             for first in itertools.count(step=AT_ONCE):
                 jobs = {number: self._job(number) for number in range(first, first + AT_ONCE)}
                 while first not in self.due:
                     try:
-                        await client.add_jobs([spec for spec, _ in jobs.values()])
+                        added = await client.add_jobs([spec for spec, _ in jobs.values()])
                     except StoreError:
                         await anyio.sleep(0.05)
                     else:
                         self.due |= {number: due for number, (_, due) in jobs.items()}
+                        for number, job in zip(jobs, added, strict=True):
+                            if kind_of(number) == "kept" and number % 3:
+                                wait(number, job.id)
                 await anyio.sleep(PAUSE_S)
                 if first % CROWD == 0:
                     await self._add_crowd(client, CROWDS + first)
@@ -165,6 +183,9 @@ class Chaos:
             for number in self.numbers("kept", "crowd")
             if history[number] != [f"completed {result_of(number)}"]
         }
+        wrong["not the end that was awaited"] = {
+            number: end for number, end in self.waits.items() if end != f"completed {result_of(number)}"
+        }
         tips = await self.times("tip")
         wrong["never done: tip"] = [number for number in self.numbers("tip") if not tips[number]]
         return wrong
@@ -185,6 +206,7 @@ class Chaos:
             "jobs": len(self.due),
             "runs": len(runs),
             "crowd": sum(kind_of(run.number) == "crowd" for run in runs),
+            "awaited": len(self.waits),
             "doubled_tips": sum(tips.values()) - len(tips),
             "lost_starts": ledger.lost_starts(runs),
             "slots": len(await ask(self._server.dsn, "select from chaos.slots")),
