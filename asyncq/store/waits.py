@@ -29,6 +29,7 @@ HOPELESS_S = 60.0  # until it tries again to listen where somebody has to mend t
 FIRST_RETRY_S = 0.05
 SLOWEST_RETRY_S = 2.0
 
+CLOSED = "the client was closed; the awaited job goes on"
 POOLED = "the DSN leads to a pooler, and there is no listen_dsn, which leads directly to the server"
 
 
@@ -129,7 +130,9 @@ class Waits:
                     await self._until_changed(wait)
                     failures = 0
                 except AsyncqError as error:
-                    if self._is_closed or not is_transient(error):
+                    if self._is_closed:
+                        raise StoreUnavailable(CLOSED) from error
+                    if not is_transient(error):
                         raise
                     failures += 1
                     await asyncio.sleep(min(FIRST_RETRY_S * 2.0**failures, SLOWEST_RETRY_S))
@@ -161,7 +164,7 @@ class Waits:
         """Ask for all waits, unless another wait has asked since then."""
         async with self._asking:
             if self._is_closed:
-                raise StoreUnavailable("the client was closed; the awaited job goes on")
+                raise StoreUnavailable(CLOSED)
             if self._asked_at > since:
                 return
             await self._probe()
@@ -224,6 +227,9 @@ class Waits:
         except BaseException:
             connection.terminate()
             raise
+        if self._is_closed:
+            await hang_up(connection)
+            raise StoreUnavailable(CLOSED)
         self._connection, self._proved_at = connection, asyncio.get_running_loop().time()
         connection.add_termination_listener(self._lost)
 

@@ -481,6 +481,23 @@ async def test_the_end_of_the_client_ends_its_waits(dsn: str, schema: str) -> No
         await waiting
 
 
+async def test_a_client_that_is_closed_while_it_begins_to_listen_leaves_no_connection(dsn: str, schema: str) -> None:
+    """Nobody would close it later."""
+    async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
+        client = Client(link.dsn, schema=schema)
+        await client.open()
+        added = await client.add_job(parse.job("a"))
+        link.hold("wait", "answers")
+        waiting = asyncio.ensure_future(client.wait_for(added.id))  # noqa: TID251
+        await wait_until(lambda: link.count("wait"), description="the client to connect")
+        await client.close()
+        link.deliver("wait")
+
+        with pytest.raises(StoreUnavailable, match="the client was closed; the awaited job goes on"):
+            await waiting
+        await wait_until(lambda: not link.count("wait"), description="the connection to end")
+
+
 async def test_a_transaction_that_is_rolled_back_tells_nobody(
     client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
 ) -> None:
