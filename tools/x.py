@@ -276,7 +276,7 @@ ONCE = {
     "engine/base": ("exceptions_of_events", "stopwatch", "user_code"),
     "engine/liveness": ("loop_watchdog",),
     "engine/run": ("executor", "forks", "process_pools", "verdict"),
-    "examples": ("demo", "fastapi", "flask", "standalone", "testing"),
+    "examples": ("demo", "fastapi", "flask", "life", "standalone", "testing"),
 }
 
 

@@ -45,6 +45,7 @@ FOLDERS = [
     "examples/demo",
     "examples/fastapi_app",
     "examples/flask_app",
+    "examples/life",
     "examples/sql_trigger",
     "examples/standalone",
     "tests",
