@@ -370,8 +370,9 @@ async def test_a_kept_job_that_is_not_kept_any_more_has_no_result(
 async def test_two_runs_that_are_one_job_get_the_same_result(
     client: Client, make_worker: MakeWorker, options: dict[str, Any]
 ) -> None:
-    """The second add changes or finds the job of the first one."""
+    """Another add has made the job. Each run changes or finds it, and watches it."""
     spec = parse.job("a").with_options(**options)
+    await client.add_job(spec)
     async with asyncio.TaskGroup() as group, asyncio.timeout(LIMIT_S):
         first = group.create_task(client.run(spec))
         await wait_until(lambda: client._waits and client._waits._waits, description="the first run to wait")
