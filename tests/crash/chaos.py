@@ -18,7 +18,7 @@ from asyncq.server import Server
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, ledger
 from tests.crash.blows import DECK, Blows
-from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, kind_of, result_of
+from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, items_of, kind_of, result_of
 from tests.crash.crew import Crew, crew_of
 from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_the_end
 
@@ -138,7 +138,8 @@ class Chaos:
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
         task = getattr(chaos_worker, KINDS[number % len(KINDS)])
-        spec = task.job(number).with_options(idempotency_key=str(number), queue=QUEUES[number // 8 % len(QUEUES)])
+        made = task.job(items_of(number) if KINDS[number % len(KINDS)] == "split" else number)
+        spec = made.with_options(idempotency_key=str(number), queue=QUEUES[number // 8 % len(QUEUES)])
         if number % 5:
             return spec, 0
         moves = self.blows.moves if hasattr(self, "blows") else []
@@ -155,8 +156,8 @@ class Chaos:
     async def verdict(self) -> dict[str, object]:
         """Everything that must not be, by its name; empty lists if all was kept."""
         runs, fates = self.crew.runs(), self.crew.fates
-        plain = {*self.numbers("note", "kept", "crowd", "tip")}
-        notes = {*self.numbers("note", "kept", "crowd")}
+        plain = {*self.numbers("note", "kept", "crowd", "split", "swept", "tip")}
+        notes = {*self.numbers("note", "kept", "crowd", "split", "swept")}
         attempts = [run for run in runs if kind_of(run.number) != "crowd"]  # whose attempts are not known
         wrong: dict[str, object] = {
             "unfinished": self.unfinished,
@@ -188,6 +189,9 @@ class Chaos:
         }
         tips = await self.times("tip")
         wrong["never done: tip"] = [number for number in self.numbers("tip") if not tips[number]]
+        done = await self.times("split")
+        items = [item for number in self.numbers("split") for item in items_of(number)]
+        wrong["never done: item"] = [item for item in items if not done[item]]
         return wrong
 
     async def times(self, kind: str) -> Counter[int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import asyncpg
 
-from asyncq import ConstantRetry, JobContext, StoreUnavailable, task
+from asyncq import Collect, ConstantRetry, Job, JobContext, JobsContext, StoreUnavailable, task
 from asyncq.cli import logs
 from asyncq.store import claim
 from asyncq.testing import make_worker
@@ -27,8 +27,9 @@ LONG_EVERY = 97
 NO_SERVER = 75  # the exit code of a process that has found no server at its start
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
-KINDS = ("note", "note", "pay", "note", "book", "kept", "tip", "note")
+KINDS = ("note", "split", "pay", "swept", "book", "kept", "tip", "note")
 KEPT = "300 days"  # longer than the clock of the schema is moved
+ITEMS = 3  # of each job of `split`
 CROWDS = 9_000_000  # from here on the jobs are numbered that are claimed in batches
 # Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
@@ -53,23 +54,24 @@ def kind_of(number: int) -> str:
     return "crowd" if number >= CROWDS else KINDS[number % len(KINDS)]
 
 
-def write(word: str, number: int, ctx: JobContext | None) -> None:
-    """Append a line at once; without a context, as of the first attempt."""
+def write(word: str, number: int, job: Job | None) -> None:
+    """Append a line at once; without a job, as of the first attempt."""
     steady, real = true_ns(time.CLOCK_MONOTONIC), true_ns(time.CLOCK_REALTIME)
-    queue, attempt = ("-", 1) if ctx is None else (ctx.job.queue or "-", ctx.attempt)
+    queue, attempt = ("-", 1) if job is None else (job.queue or "-", job.attempts + 1)
     os.write(_ledger, f"{word} {number} {queue} {steady} {real} {attempt}\n".encode())
 
 
 @contextmanager
 def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
     """A run, from its begin to its end; now and then it fails at the end."""
-    write("begin", number, ctx)
+    job = None if ctx is None else ctx.job
+    write("begin", number, job)
     ending = "cancelled"
     try:
         yield
         ending = "failed" if random.random() < 0.03 else "completed"
     finally:
-        write(ending, number, ctx)
+        write(ending, number, job)
     if ending == "failed":
         raise RuntimeError("now and then")
 
@@ -106,6 +108,43 @@ async def crowd(number: int) -> int:
     with written_down(number, None):
         await work(number, None)
     return result_of(number)
+
+
+@task(items=True, **FOR_EVER)
+async def split(items: list[int], ctx: JobContext) -> list[Exception | None]:
+    """Work of which each item is done at least once, and some fail at first."""
+    number, ending = items[0] // ITEMS, "cancelled"
+    write("begin", number, ctx.job)
+    try:
+        await work(number, ctx)
+        outcomes = [RuntimeError("now and then") if random.random() < 0.1 else None for _ in items]
+        for item, outcome in zip(items, outcomes, strict=True):
+            if outcome is None:
+                await ctx.query(pays("split"), item)
+        ending = "failed" if any(outcomes) else "completed"
+    finally:
+        write(ending, number, ctx.job)
+    return [*outcomes]
+
+
+@task(collect=Collect(max=20, within=0.05), **FOR_EVER)
+async def swept(numbers: list[int], jobs: JobsContext) -> list[Exception | None]:
+    """Nothing but the ledger, for many jobs in one call."""
+    endings = ["cancelled"] * len(numbers)
+    for number, job in zip(numbers, jobs.jobs, strict=True):
+        write("begin", number, job)
+    try:
+        await work(numbers[0], None)
+        endings = ["failed" if random.random() < 0.03 else "completed" for _ in numbers]
+    finally:
+        for number, job, ending in zip(numbers, jobs.jobs, endings, strict=True):
+            write(ending, number, job)
+    return [RuntimeError("now and then") if ending == "failed" else None for ending in endings]
+
+
+def items_of(number: int) -> list[int]:
+    """The items of a job of `split`."""
+    return [*range(number * ITEMS, (number + 1) * ITEMS)]
 
 
 def result_of(number: int) -> int:
@@ -153,7 +192,7 @@ def main() -> None:
     claim.BATCH_FROM = 2
     worker = make_worker(
         sys.argv[1],
-        [note, kept, crowd, pay, book, tip, slot],
+        [note, kept, crowd, split, swept, pay, book, tip, slot],
         lease=LEASE_S,
         grace=1,
         concurrency=CONCURRENCY,
