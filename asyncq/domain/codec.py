@@ -13,15 +13,12 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import msgspec
 
 from asyncq.domain.attempt import Attempt
+from asyncq.domain.envelope import MARK, PREFIX
 from asyncq.domain.errors import CodecFailed, ConfigurationError, InvalidJob
 from asyncq.domain.job import Claim, Job, JobKeyMode, JobSpec
 from asyncq.domain.outcome import clean_error, error_line
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.unique import UniquePolicy
-
-PREFIX = "asyncq:1:"
-# The start of an encoded payload. As a text it is compared in 50 ns.
-MARK = f'"{PREFIX}'
 
 # The error of an attempt is stored twice, once of at most this length.
 MAX_CLEAR_ERROR = 4000

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import msgspec
 
 from asyncq.domain.constraints import has_schema
+from asyncq.domain.envelope import MARK
 from asyncq.domain.errors import InvalidJob, JobCancelledError, JobFailedError, ResultUnavailable
 from asyncq.domain.models.adapter import Adapter, Unreadable, library
 from asyncq.domain.payload import LARGEST_PAYLOAD, encode
@@ -182,8 +183,6 @@ def result_of(ended: Ended, returns: Returns) -> Any:
         raise JobCancelledError(ended.id, ended.task)
     if ended.result is None:
         raise ResultUnavailable(ended.id, ended.error or "it has completed, and its result was not stored")
-    from asyncq.domain.codec import MARK
-
     if ended.result.startswith(MARK):
         raise ResultUnavailable(ended.id, "it is encoded, and this client has no codec that decodes it")
     try:

@@ -8,7 +8,7 @@ import msgspec
 
 from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
 from asyncq.domain.attempt import Attempt
-from asyncq.domain.codec import PREFIX
+from asyncq.domain.envelope import PREFIX
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from anyio import CapacityLimiter
 
-from asyncq.domain.codec import MARK, open_claim
+from asyncq.domain.codec import open_claim
+from asyncq.domain.envelope import MARK
 from asyncq.domain.errors import CodecFailed, TaskError
 from asyncq.domain.events import JobStarted, ResultIgnored
 from asyncq.domain.job import Claim
