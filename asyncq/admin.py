@@ -478,7 +478,8 @@ class Admin:
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The ids of the redacted jobs, in order. Errors are not changed: `remove_ended_jobs` removes them too.
+            The ids of the redacted jobs, in order. Errors are not changed: `remove_ended_jobs` removes them too. A job
+            without an error gets one, as the reason why it has no result.
 
         Raises:
             InvalidJob: `ids` is not a list of ids; nothing was changed.

@@ -20,7 +20,7 @@ create table asyncq._key_locks (
 --   started_at  when its last run began; null if that is not known, or it never ran
 --   worker_id   the worker of its last run
 --   attempts    the attempts that were made, with the last one
---   error       its last error; if it completed, the reason why its result could not be stored
+--   error       its last error; if it completed, the reason why its result is not stored
 --   payload     null: it is not kept, or was blanked
 --   result      the return value of its handler; null: there was none, or it was blanked
 create table asyncq._ended_jobs (

@@ -59,7 +59,8 @@ begin
     perform asyncq._end_jobs(
       array(select job.id from asyncq._jobs as job where job.id = any(held) and job.locked_by is null), 'cancelled');
   when 'complete' then
-    perform asyncq._end_jobs(held, 'completed');
+    perform asyncq._end_jobs(
+      held, 'completed', faults => array_fill('it was completed by hand, without a run'::text, array[cardinality(held)]));
   when 'discard' then
     update asyncq._jobs as job
       set attempts = job.max_attempts, attempts_made = coalesce(job.attempts_made, job.attempts),

@@ -34,7 +34,11 @@ declare
     select ended.id from asyncq._ended_jobs as ended
     where ended.id = any(job_ids) and ended.run_at is not null order by ended.id for update);
 begin
-  update asyncq._ended_jobs as ended set payload = null, result = null, meta = null where ended.id = any(held);
+  -- A missing result would be read as null.
+  update asyncq._ended_jobs as ended
+    set payload = null, result = null, meta = null,
+      error = coalesce(ended.error, case when ended.result is not null then 'the result was redacted' end)
+    where ended.id = any(held);
   return query select unnest(held);
 end
 $$;

@@ -366,6 +366,33 @@ async def test_a_kept_job_that_is_not_kept_any_more_has_no_result(
         await handle.result()
 
 
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [("redact", "the result was redacted"), ("complete", "it was completed by hand, without a run")],
+)
+async def test_a_result_that_is_not_stored_is_not_read_as_none(
+    client: Client, make_worker: MakeWorker, act: str, reason: str
+) -> None:
+    """None may be what a handler returns."""
+
+    @task(keep="1 h")
+    async def page_or_none(url: str) -> Page | None:
+        return Page(url)
+
+    await make_worker(page_or_none).run_once()  # Now the store knows that the task is kept.
+    handle = await client.add_job(page_or_none, "a")
+    if act == "redact":
+        await make_worker(page_or_none).run_once()
+        await client.admin.redact_ended_jobs([handle.id])
+    else:
+        await client.admin.complete_jobs([handle.id])
+    ended = await client.wait_for(handle.id, timeout=LIMIT_S)
+
+    assert (None, reason) == (ended.result, ended.error)
+    with pytest.raises(ResultUnavailable, match=reason):
+        await handle.result(timeout=LIMIT_S)
+
+
 @pytest.mark.parametrize("options", [{"job_key": "k"}, {"singleton": True}, {"idempotency_key": "k"}], ids=str)
 async def test_two_runs_that_are_one_job_get_the_same_result(
     client: Client, make_worker: MakeWorker, options: dict[str, Any]

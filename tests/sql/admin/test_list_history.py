@@ -62,7 +62,7 @@ async def test_the_view_has_the_same_jobs(sql: Session, ids: dict[str, int]) -> 
 
     assert [
         (ids["cancelled"], "cancelled", "kept", 0, None, True),
-        (ids["completed"], "completed", "kept", 0, None, True),
+        (ids["completed"], "completed", "kept", 0, "it was completed by hand, without a run", True),
         (ids["discarded"], "discarded", "kept", 0, "why", None),
     ] == [tuple(row) for row in rows]
 
