@@ -268,15 +268,20 @@ USUAL_S = (300.0, 194.0)
 ONCE = {
     ".": ("benchmarks", "domain", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
-        *("add", "crontab", "jobs", "jobs_change", "loading", "main", "signals_at_start", "worker", "worker_log"),
-        "workers",
+        *("add", "crontab", "jobs", "jobs_change", "loading", "main", "signals_at_start", "worker", "worker_group"),
+        *("worker_log", "workers"),
     ),
+    "client": ("codec", "connections", "handles", "sync_client", "sync_connections"),
     "deployment": ("archive",),
-    "engine": ("log_hint", "signals"),
+    "engine": ("log_hint", "signals", "together"),
     "engine/base": ("exceptions_of_events", "stopwatch", "user_code"),
     "engine/liveness": ("loop_watchdog",),
-    "engine/run": ("executor", "forks", "process_pools", "verdict"),
-    "examples": ("demo", "fastapi", "flask", "life", "standalone", "testing"),
+    "engine/run": (
+        *("child_tasks", "codec", "collect", "executor", "forks", "items", "job_logger", "middleware", "process_ends"),
+        *("process_pools", "processes", "resources", "verdict"),
+    ),
+    "examples": ("codec", "demo", "fastapi", "flask", "life", "standalone", "testing"),
+    "store/adapters": ("binding", "kinds", "synchronous"),
 }
 
 
