@@ -28,9 +28,15 @@ NO_SERVER = 75  # the exit code of a process that has found no server at its sta
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
 KINDS = ("note", "split", "pay", "swept", "book", "kept", "tip", "note")
-KEPT = "300 days"  # longer than the clock of the schema is moved
-ITEMS = 3  # of each job of `split`
-CROWDS = 9_000_000  # from here on the jobs are numbered that are claimed in batches
+# The clock of the schema is moved forward by less.
+KEPT = "300 days"
+
+# The number of items of a job of `split`.
+ITEMS = 3
+
+# The first number of the jobs that are claimed in batches.
+CROWDS = 9_000_000
+
 # Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
 * * * * * slot ?id=first&fill=1d {item: 'first'}
