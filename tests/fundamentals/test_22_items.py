@@ -1,8 +1,9 @@
-"""A job with a list of items: some are done, and the others are tried again."""
+"""Many things in one call: a job with a list of items, or several jobs."""
 
 import msgspec
+import pytest
 
-from asyncq import Client, ConstantRetry, JobState, task
+from asyncq import Client, Collect, ConstantRetry, JobNotFound, JobState, task
 from asyncq.testing import run_due
 
 
@@ -57,3 +58,21 @@ async def test_adds_with_one_key_gather_items(dsn: str, schema: str, client: Cli
     await run_due(dsn, [send], schema=schema)
 
     assert [["a@example.org", "b@example.org"]] == called
+
+
+async def test_several_jobs_are_collected_for_one_call(dsn: str, schema: str, client: Client) -> None:
+    """Each job has its own end."""
+    called: list[list[str]] = []
+
+    @task(collect=Collect(max=100, within="1 s"))
+    async def send(emails: list[Email]) -> list[Exception | None]:
+        called.append([email.to for email in emails])
+        return [ValueError("no such domain") if "nowhere" in email.to else None for email in emails]
+
+    good, bad = [await client.add_job(send, Email(to)) for to in ("a@example.org", "b@nowhere")]
+    await run_due(dsn, [send], schema=schema)
+
+    assert [["a@example.org", "b@nowhere"]] == called
+    assert (await client.get_job(bad.id)).state == JobState.RETRYABLE
+    with pytest.raises(JobNotFound):
+        await client.get_job(good.id)
