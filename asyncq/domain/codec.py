@@ -17,7 +17,7 @@ from asyncq.domain.envelope import MARK, PREFIX
 from asyncq.domain.errors import CodecFailed, ConfigurationError, InvalidJob
 from asyncq.domain.job import Claim, Job, JobKeyMode, JobSpec
 from asyncq.domain.outcome import clean_error, error_line
-from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
+from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.unique import UniquePolicy
 
 # The error of an attempt is stored twice, once of at most this length.
@@ -25,6 +25,8 @@ MAX_CLEAR_ERROR = 4000
 
 Text = TypeVar("Text", str, str | None)
 
+# Not errors of the codec: a signal may raise them. A CancelledError is one, since the codec is called without await.
+_OF_SIGNALS = (KeyboardInterrupt, SystemExit)
 _KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -80,6 +82,12 @@ class KnownKey(UniquePolicy, frozen=True, kw_only=True):
         return self.known
 
 
+def check_clear(spec: JobSpec) -> None:
+    """Refuse a payload of a client without a codec that workers would take for an envelope; InvalidJob (GWBPL)."""
+    if spec.payload.startswith(MARK):
+        _refuse(f"payload of task {spec.task!r} is a text that begins with {PREFIX}, as only encoded payloads do")
+
+
 class Envelopes:
     """Puts texts in envelopes, and opens them, with the codec of a program; a payload has at most `limit` bytes.
 
@@ -119,14 +127,26 @@ class Envelopes:
         return msgspec.structs.replace(spec, payload=self.seal_payload(spec.task, clear), unique=unique)
 
     def seal_payload(self, task: str, clear: str) -> str:
-        """A payload or result as it is stored; raises as `sealed`."""
-        payload = f'"{self._seal(task, clear, "payload")}"'
-        if len(payload) > self._limit:
-            said = f"payload is {len(payload)} bytes once it is encoded, at most {self._limit} are allowed"
-            raise InvalidJob(
-                f"{said} (option max_payload)", code="GWBPL", field="payload", limit=self._limit, length=len(payload)
-            )
-        return payload
+        """A payload as it is stored; raises as `sealed`."""
+        return self._limited(task, clear, "payload", self._limit)
+
+    def seal_rest(self, task: str, clear: str) -> str:
+        """The items of a payload that are left, as they are stored. The limit of the client that added it is unknown.
+
+        CodecFailed if the codec raises.
+        """
+        return self._limited(task, clear, "payload", LARGEST_PAYLOAD)
+
+    def seal_result(self, task: str, clear: str, limit: int) -> str:
+        """A result as it is stored, in at most `limit` bytes; raises as `sealed`."""
+        return self._limited(task, clear, "result", limit)
+
+    def _limited(self, task: str, clear: str, what: str, limit: int) -> str:
+        text = f'"{self._seal(task, clear, what)}"'
+        if len(text) > limit:
+            said = f"{what} is {len(text)} bytes once it is encoded, at most {limit} are allowed (option max_{what})"
+            raise InvalidJob(said, code="GWBPL", field=what, limit=limit, length=len(text))
+        return text
 
     def seal_error(self, task: str, error: str) -> str:
         """The error as it is stored. It never raises: the end of a run has to be written, but no clear error."""
@@ -141,7 +161,9 @@ class Envelopes:
         try:
             key_id = _check_key_id(self._codec.key_id)
             data = base64.b64encode(self._codec.encode(task, clear.encode()))
-        except Exception as error:
+        except _OF_SIGNALS:
+            raise
+        except BaseException as error:
             said = f"the {what} of a job of task {task!r} cannot be encoded: the codec raised {error_line(error)}"
             raise CodecFailed(said) from error
         return f"{PREFIX}{key_id}:{data.decode()}"
@@ -155,7 +177,9 @@ class Envelopes:
             raise CodecFailed(f"the {what} is no valid envelope {PREFIX}<key_id>:<base64>") from error
         try:
             return self._codec.decode(task, stored, key_id).decode()
-        except Exception as error:
+        except _OF_SIGNALS:
+            raise
+        except BaseException as error:
             said = f"the {what} was encoded with key {key_id!r}, and cannot be decoded: the codec raised"
             raise CodecFailed(f"{said} {error_line(error)}") from error
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import asyncpg
 import msgspec
 
-from asyncq.domain.codec import KnownKey
+from asyncq.domain.codec import KnownKey, check_clear
 from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import Added, JobSpec, Outcome
@@ -89,6 +89,9 @@ async def add_jobs(
         return []
     if database.envelopes is not None:
         specs = [database.envelopes.sealed(spec) for spec in specs]
+    else:
+        for spec in specs:
+            check_clear(spec)
     try:
         if len(specs) == 1 and way_in == "directly" and specs[0].is_keyless:
             if hints is not None and specs[0].is_plain:

@@ -457,12 +457,12 @@ async def hello(name: str) -> None:
 
 @pytest.mark.parametrize("words", [["--tasks", "app"], ["--tasks", "tasks", "--codec", "app:worker_codec"]])
 async def test_the_codec_of_a_module_decodes_payloads(
-    worker: StartWorker, client: Client, tmp_path: Path, words: list[str]
+    worker: StartWorker, db: asyncpg.Connection, schema: str, tmp_path: Path, words: list[str]
 ) -> None:
     """It is found as the lifespan is; without it each job would fail."""
     write(tmp_path, {"app.py": CODEC, "tasks/hello.py": "from app import hello as imported\n" + CODEC})
     data = base64.b64encode(b'}"adA":"eman"{').decode()
-    await client.add_job("hello", f"asyncq:1:backwards:{data}")
+    await db.execute(f"select {schema}.add_job('hello', $1)", f'"asyncq:1:backwards:{data}"')
 
     with worker("--once", *words) as process:
         code = await process.end()

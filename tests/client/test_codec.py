@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from asyncq import Client, CodecFailed, InvalidJob, StoreError, UniquePolicy, task
+from asyncq import Client, CodecFailed, InvalidJob, JobSpec, StoreError, UniquePolicy, task
 from asyncq.testing import assert_added
 from tests.support.codecs import Backwards, Refusing, sealed
 from tests.support.roles import three_roles
@@ -101,3 +101,16 @@ async def test_the_limit_of_a_client_is_that_of_the_encoded_payload(dsn: str, sc
             await client.add_job(greet, "Ada")
         with pytest.raises((InvalidJob, StoreError), match="at most 30 are allowed"):
             await client.add_job(greet, "A" * 40)
+
+
+async def test_a_clear_text_that_looks_encoded_is_refused(client: Client, dsn: str, schema: str) -> None:
+    """Workers would decode it: the author of the text could choose the whole payload. A codec hides the text."""
+    text = "asyncq:1:k1:AAAA"
+    with pytest.raises(InvalidJob, match="payload of task 'echo' is a text that begins with asyncq:1:") as caught:
+        await client.add_jobs([JobSpec(task="echo"), JobSpec(task="echo", payload=f'"{text}"')])
+    assert ("GWBPL", "payload") == (caught.value.code, caught.value.field)
+    async with Client(dsn, schema=schema, codec=Backwards("k1")) as encoding:
+        added = await encoding.add_job("echo", text)
+        job = await encoding.get_job(added.id)
+
+    assert f'"{text}"' == job.payload

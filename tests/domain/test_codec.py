@@ -1,5 +1,6 @@
 """Codecs: which objects are codecs, and what can be put in an envelope, and read from one."""
 
+from asyncio import CancelledError
 from typing import Any
 
 import msgspec
@@ -75,6 +76,27 @@ class Broken(Backwards):
 
     def decode(self, task: str, data: bytes, key_id: str) -> bytes:
         return self.answer
+
+
+class Cancelling(Backwards):
+    """Waits for something that was cancelled."""
+
+    def encode(self, task: str, data: bytes) -> bytes:
+        raise CancelledError
+
+    def decode(self, task: str, data: bytes, key_id: str) -> bytes:
+        raise CancelledError
+
+
+def test_a_cancellation_from_a_codec_is_an_error_of_the_codec() -> None:
+    """The codec is called without await. Else the error would end the job loop, and each worker that takes the job."""
+    envelopes = Envelopes(Cancelling("k", errors=True))
+
+    with pytest.raises(CodecFailed, match="the codec raised CancelledError"):
+        envelopes.open("greet", "asyncq:1:k:AAAA", "payload")
+    with pytest.raises(CodecFailed, match="the codec raised CancelledError"):
+        envelopes.seal_payload("greet", "{}")
+    assert "is not stored" in envelopes.seal_error("greet", "ValueError")
 
 
 @pytest.mark.parametrize("answer", [None, "text", b"\xff"], ids=["none", "text", "bytes"])

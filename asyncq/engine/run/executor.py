@@ -317,9 +317,9 @@ class Executor:
         return COMPLETED
 
     def _stored(self, run: Run, text: str) -> str:
-        """A result, or the payload of the next run, as it is stored: a codec may encode it."""
+        """The payload of the next run as it is stored: a codec may encode it."""
         envelopes = self._resources.database.envelopes
-        return text if envelopes is None else envelopes.seal_payload(run.task.name, text)
+        return text if envelopes is None else envelopes.seal_rest(run.task.name, text)
 
     def ask_all_to_end(self) -> None:
         """Tell all handlers, also those that start later, that they should end soon."""

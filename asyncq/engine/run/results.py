@@ -24,7 +24,9 @@ class Results:
         """The outcome of a run that returned a value; `tells`: a refused one is reported."""
         try:
             text = run.task.signature.results.write(value, self._limit)
-            return Completed(text if self._envelopes is None else self._envelopes.seal_payload(run.task.name, text))
+            if self._envelopes is not None:
+                text = self._envelopes.seal_result(run.task.name, text, self._limit)
+            return Completed(text)
         except (UnwritableResult, TaskError, CodecFailed, InvalidJob) as error:
             fault = clean_error(str(error))
         except user_code.USERS_ERRORS as error:  # of a property or an iterator of the value

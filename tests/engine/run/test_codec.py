@@ -1,12 +1,14 @@
 """A worker with a codec: handlers and observers see clear payloads; what cannot be read is a failed attempt."""
 
+import asyncio
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from asyncq import Client, Discard, JobContext, RetryAfter, Snooze, task
-from asyncq.domain.events import CronItemFailed, JobDiscarded, JobRetried
+from asyncq.domain.events import CronItemFailed, JobDiscarded, JobRetried, ResultRefused
 from tests.engine.conftest import MakeWorker
 from tests.support.codecs import Backwards, Refusing, sealed
 from tests.support.seen import Seen
@@ -193,3 +195,61 @@ async def test_the_items_that_are_left_to_do_are_encoded(
 
     assert ([[1, 2, 3]], "[1,3]") == (called, clear)
     assert f'"{sealed("k1", "count", "[1,3]")}"' == (await client.get_job(added.id)).payload
+
+
+async def test_a_codec_that_raises_a_cancellation_fails_the_run(dsn: str, schema: str, make_worker: MakeWorker) -> None:
+    """The worker goes on."""
+
+    class Cancelling(Backwards):
+        def decode(self, task: str, data: bytes, key_id: str) -> bytes:
+            raise asyncio.CancelledError
+
+    @task
+    async def greet(name: str) -> None: ...
+
+    async with Client(dsn, schema=schema, codec=Backwards("k1")) as client:
+        added = await client.add_job(greet, "Ada")
+        await make_worker(greet, codec=Cancelling("k1")).run_once()
+        job = await client.get_job(added.id)
+
+    assert "the codec raised CancelledError" in (job.last_error or "")
+
+
+async def test_a_result_is_limited_by_the_option_for_results(
+    dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Once it is encoded, as payloads are, and not by the default limit of payloads."""
+
+    @task(keep=60)
+    async def write(size: int) -> str:
+        return "x" * size
+
+    codec, size = Backwards("k1"), 1024 * 1024
+    async with Client(dsn, schema=schema, codec=codec) as client:
+        added = [await client.add_job(write, size), await client.add_job(write, 2 * size)]
+        await make_worker(write, codec=codec, max_result=2 * size + 1000).run_once()
+        results = [(await client.get_job(each.id)).result for each in added]
+    (refused,) = seen.of(ResultRefused)
+
+    assert [size + 2, None] == [result and len(result) for result in results]
+    assert "result is 2796" in refused.error
+    assert refused.error.endswith("(option max_result)")
+
+
+async def test_items_that_are_left_may_be_as_large_as_the_client_allowed(
+    dsn: str, schema: str, make_worker: MakeWorker
+) -> None:
+    """Else the item that is done would run again."""
+
+    @task(items=True)
+    async def mail(texts: list[str]) -> list[Any]:
+        return [None, *[ValueError("no") for _ in texts[1:]]]
+
+    codec = Backwards("k1")
+    async with Client(dsn, schema=schema, codec=codec, max_payload=4 * 1024 * 1024) as client:
+        added = await client.add_job(mail, ["x" * 400_000] * 4)
+        await make_worker(mail, codec=codec).run_once()
+        job = await client.get_job(added.id)
+
+    assert (job.last_error or "").startswith("3 of 4 items failed")
+    assert ["x" * 400_000] * 3 == msgspec.json.decode(job.payload)
