@@ -83,6 +83,19 @@ def leave(place: str) -> None:
     atexit.register(Path(place).write_text, "bye")
 
 
+@task(run_in="process", keep="1 hour")
+def split(word: str) -> str:
+    """Fork two children, which log, and end as programs of `os.fork` do: one returns, one raises."""
+    for ending in ("returns", "raises"):
+        if (child := os.fork()) == 0:
+            logging.getLogger("tests.process").warning("logged by the child that %s", ending)
+            if ending == "raises":
+                raise ValueError("in a child")
+            return "the child"
+        os.waitpid(child, 0)
+    return word
+
+
 class Size(msgspec.Struct):
     """A result."""
 

@@ -16,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from asyncq.domain.address import Address
 from asyncq.domain.errors import TaskError
@@ -86,8 +87,11 @@ class _Calls:
         self._lock = threading.Lock()
         self._orders: SimpleQueue[Order | None] = SimpleQueue()
         self._is_busy = False
+        self._is_fork = False
         self._handlers: dict[Address, tuple[Signature, Callable[..., Any]]] = {}
-        logging.root.addHandler(ToWorker(self._send))
+        to_worker = ToWorker(self._send)
+        logging.root.addHandler(to_worker)
+        os.register_at_fork(after_in_child=partial(self._leave, to_worker))
 
     def read(self) -> None:
         """Read orders until the socket is closed; then end the process, at once if a handler runs."""
@@ -110,12 +114,21 @@ class _Calls:
         """Call handlers until there are no more orders."""
         while (order := self._orders.get()) is not None:
             answer = self._answer(order)
+            if self._is_fork:
+                _end_fork(answer)
             self._is_busy = False
             try:
                 self._send(answer)
             except OSError:
                 # The handler has closed all files of the process, or the worker is about to end it.
                 os._exit(SOCKET_CLOSED)
+
+    def _leave(self, to_worker: ToWorker) -> None:
+        """Forget the worker, in a child that a handler has forked: what both write would be mixed."""
+        self._is_fork = True
+        self._channel.close()
+        logging.root.removeHandler(to_worker)
+        logging.root.addHandler(logging.StreamHandler())
 
     def _send(self, message: Reported) -> None:
         with self._lock:
@@ -144,6 +157,14 @@ class _Calls:
             else:
                 raise TaskError(f"task {order.task!r}: {address} is no function: {found!r}")
         return self._handlers[address]
+
+
+def _end_fork(answer: Answer) -> NoReturn:
+    """End a child of a handler whose code has returned or raised. The functions of `atexit` are its parent's."""
+    if isinstance(answer, Raised):
+        sys.stderr.write(f"{answer.error}\n")
+    sys.stdout.flush()
+    os._exit(1 if isinstance(answer, Raised) else 0)
 
 
 def _returned(signature: Signature, result: Any) -> Returned:

@@ -28,7 +28,7 @@ from asyncq.engine.run import processes
 from asyncq.engine.run.time_limit import TimeLimit
 from tests.engine.conftest import MakeWorker
 from tests.support.cli import appears
-from tests.support.process_tasks import Size, compute, die, fail, fill, hang, leave, measure, measure_badly, who
+from tests.support.process_tasks import Size, compute, die, fail, fill, hang, leave, measure, measure_badly, split, who
 from tests.support.seen import Seen
 from tests.support.slow_tasks import quick
 from tests.support.waiting import wait_until
@@ -155,6 +155,21 @@ async def test_a_process_that_dies_fails_its_job_alone(
     assert ([died.id], [after.id]) == (seen.ids(JobDiscarded), seen.ids(JobCompleted))
     assert (said, [9]) == ((await client.get_job(died.id)).last_error, results.returned)
     assert isinstance(results.raised[0], ProcessDied)
+
+
+async def test_a_child_that_a_handler_forks_answers_no_job(
+    client: Client, make_worker: MakeWorker, seen: Seen, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its answer would end the job of its parent, whose own answer would end the next job. It must not write at all."""
+    results = Results()
+    added = [await client.add_job(split, "one"), await client.add_job(split, "two"), await client.add_job(compute, 3)]
+    await make_worker(split, compute, concurrency=1, middleware=[results]).run_once()
+    said = capfd.readouterr().err
+
+    assert ["one", "two", 9] == results.returned
+    assert [each.id for each in added] == seen.ids(JobCompleted)
+    assert 2 == said.count("ValueError: in a child\n\nTraceback")
+    assert 2 == said.count("logged by the child that returns")
 
 
 async def test_a_cancelled_job_is_killed_with_all_that_it_started(
