@@ -50,7 +50,7 @@ async def open_outbox() -> AsyncGenerator[list[str]]:
     print(f"mailed: {', '.join(outbox)}")
 
 
-@task(timeout="1 s", retry=[0], keep="1 day")
+@task(timeout="3 s", retry=[0], keep="1 day")
 async def charge(order: Order, ctx: JobContext) -> Receipt:
     if ctx.attempt == 1:
         await asyncio.sleep(3600)  # the bank does not answer

@@ -10,7 +10,7 @@ the shop opens
 run: charge, attempt 1
 run: charge, attempt 2
 paid: 24 euros for 2 of teapot
-failed before: TimedOut: ran longer than 1 s
+failed before: TimedOut: ran longer than 3 s
 kept: completed, {"item":"teapot","count":2}, {"order":{"item":"teapot","count":2},"euros":24}
 stored: "asyncq:1:zlib:..."
 run: ship, attempt 1
