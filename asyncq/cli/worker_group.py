@@ -76,7 +76,7 @@ class WorkerGroup:
         try:
             event = self._events.get(timeout=timeout_s)
         except Empty:
-            self._start(heapq.heappop(self._due)[1], reading)
+            self._restart(heapq.heappop(self._due)[1], reading)
             return
         if isinstance(event, _Place):
             self._ended(event)
@@ -99,6 +99,13 @@ class WorkerGroup:
         self._say("worker %s of %s is process %s", place.number, len(self._places), place.process.pid)
         threading.Thread(target=self._wait, args=(place, place.process), daemon=True).start()
 
+    def _restart(self, place: _Place, reading: int) -> None:
+        try:
+            self._start(place, reading)
+        except OSError as error:
+            # Memory may be short, or the program may be replaced at this moment. The other workers go on.
+            self._again(place, f"cannot be started: {error}")
+
     def _wait(self, place: _Place, process: "subprocess.Popen[bytes]") -> None:
         process.wait()
         self._events.put(place)
@@ -115,17 +122,17 @@ class WorkerGroup:
             self._code = code
             self._stop("a worker refused its command line or its tasks")
         else:
-            self._again(place, process.pid, code)
+            how = f"with exit code {code}" if code >= 0 else f"by {_name(-code)}"
+            self._again(place, f"(process {process.pid}) ended {how}")
 
-    def _again(self, place: _Place, pid: int, code: int) -> None:
+    def _again(self, place: _Place, why: str) -> None:
         if time.monotonic() - place.began_at >= STEADY_S:
             place.failures = 0
         place.failures += 1
         wait_s = backoff_s(place.failures, FIRST_WAIT_S, LONGEST_WAIT_S)
         heapq.heappush(self._due, (time.monotonic() + wait_s, place))
-        said = "worker %s of %s (process %s) ended %s; it is started again in %.1f s"
-        how = f"with exit code {code}" if code >= 0 else f"by {_name(-code)}"
-        self._say(said, place.number, len(self._places), pid, how, wait_s, level=logging.ERROR, event="WorkerRestarted")
+        said = "worker %s of %s %s; it is started again in %.1f s"
+        self._say(said, place.number, len(self._places), why, wait_s, level=logging.ERROR, event="WorkerRestarted")
 
     def _stop(self, reason: str) -> None:
         """Ask all workers to stop; a second time ends their grace period."""

@@ -157,3 +157,24 @@ def test_a_worker_that_fails_again_waits_longer(tmp_path: Path, monkeypatch: pyt
     group = WorkerGroup([sys.executable, "-c", FAILING, str(codes)], 1, restarts=True)
 
     assert (2, [1, 2, 3]) == (group.run(), failures)
+
+
+def test_a_worker_whose_program_cannot_be_started_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while a deployment replaces it, or memory is short. The other workers must not end because of that."""
+    program = tmp_path / "work"
+    program.write_text('#!/bin/sh\nchmod a-x "$0"\nexit 3\n')
+    program.chmod(0o755)
+    failures: list[int] = []
+
+    def wait(count: int, *_: float) -> float:
+        failures.append(count)
+        if count == 2:
+            program.write_text("#!/bin/sh\nexit 2\n")
+            program.chmod(0o755)
+        return 0.01
+
+    monkeypatch.setattr(worker_group, "backoff_s", wait)
+
+    assert (2, [1, 2]) == (WorkerGroup([str(program)], 1, restarts=True).run(), failures)
