@@ -315,10 +315,10 @@ async def test_a_stopping_worker_waits_for_slots_that_were_sent(stage: Stage, mo
     sent = asyncio.Event()
     real = slot_adder.store.add_slots
 
-    async def tell(line: Any, slots: Any) -> Any:
+    async def tell(*args: Any) -> Any:
         sent.set()
         await asyncio.sleep(0.05)
-        return await real(line, slots)
+        return await real(*args)
 
     monkeypatch.setattr(slot_adder.store, "add_slots", tell)
     async with stage.worker("1 12 * * * once").start():
