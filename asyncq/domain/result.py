@@ -156,11 +156,11 @@ class _Document(msgspec.Struct):
 _read_document = msgspec.json.Decoder(_Document).decode
 
 
-def read_document(text: str) -> tuple[int, Ended | None, bool]:
-    """Read what SQL says of a job: its id; its end; whether it waits or runs. Raises msgspec's errors."""
+def read_document(text: str) -> tuple[int, Ended | None, str | None]:
+    """Read what SQL says of a job: its id; its end; its state, as `_watch` describes it. Raises msgspec's errors."""
     found = _read_document(text)
-    if found.state is None or found.state == "waiting":
-        return found.id, None, found.state is not None
+    if found.state in {None, "waiting", "busy"}:
+        return found.id, None, found.state
     ended = Ended(
         id=found.id,
         task=found.task,
@@ -169,7 +169,7 @@ def read_document(text: str) -> tuple[int, Ended | None, bool]:
         result=bytes(found.result).decode() if found.has_result else None,
         error=found.error,
     )
-    return found.id, ended, False
+    return found.id, ended, found.state
 
 
 def result_of(ended: Ended, returns: Returns) -> Any:

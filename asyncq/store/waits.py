@@ -24,6 +24,7 @@ from asyncq.store.listen import check_session
 
 LOOK_S = 30.0
 POLL_S = 0.5
+BUSY_S = 0.01  # at first; then as long as it has waited, up to POLL_S
 PROBE_S = 5.0
 HOPELESS_S = 60.0  # until it tries again to listen where somebody has to mend the DSN, the pooler or the server
 FIRST_RETRY_S = 0.05
@@ -73,6 +74,7 @@ class Waits:
         self._asking = asyncio.Lock()
         self._asked_at = 0.0
         self._waits: defaultdict[int, set[_Wait]] = defaultdict(set)
+        self._busy: set[int] = set()  # jobs that the last question could not mark
         self._adding = 0
         self._early: dict[int, Ended | None] = {}
         self._listen_at = self._proved_at = 0.0
@@ -150,6 +152,8 @@ class Waits:
         since = now()
         # All waits share the time of the last question: one of them asks for all.
         interval_s = POLL_S if self._connection is None else LOOK_S
+        if wait.job_id in self._busy:
+            interval_s = min(max(since - wait.since, BUSY_S), POLL_S)
         try:
             async with asyncio.timeout_at(max(self._asked_at, wait.since) + interval_s):
                 await wait.changed.wait()
@@ -174,13 +178,14 @@ class Waits:
                 documents = await watch(self._database, connection, ids, channel or None)
             self._asked_at = began
         waiting: set[int] = set()
+        self._busy = set()
         for document in documents:
-            job_id, ended, is_waiting = read_document(document)
-            if is_waiting:
-                waiting.add(job_id)
-            elif ended is not None:
+            job_id, ended, state = read_document(document)
+            if ended is not None:
                 self._tell(job_id, self._opened(ended))
-        for job_id in set(ids) - waiting:
+            else:
+                (self._busy if state == "busy" else waiting).add(job_id)
+        for job_id in set(ids) - waiting - self._busy:
             self._tell(job_id, None)
 
     def _tell(self, job_id: int, ended: Ended | None) -> None:
@@ -198,7 +203,7 @@ class Waits:
     def _heard(self, _: object, __: object, ___: object, text: object) -> None:
         """Take a notification; any role may have sent it, so that one that cannot be read is ignored."""
         try:
-            job_id, ended, _is_waiting = read_document(str(text))
+            job_id, ended, _state = read_document(str(text))
         except (msgspec.MsgspecError, ValueError):
             return
         if ended is not None:

@@ -160,8 +160,9 @@ def test_a_document_of_the_server_is_read() -> None:
     end = '{"id": 7, "state": "completed", "task": "t", "attempts": 1, "has_result": %s, "result": %s, "error": null}'
     number = "1.000000000000000000001"
 
-    assert (7, None, True) == read_document('{"id": 7, "state": "waiting"}')
-    assert (7, None, False) == read_document('{"id": 7}')
+    assert (7, None, "waiting") == read_document('{"id": 7, "state": "waiting"}')
+    assert (7, None, "busy") == read_document('{"id": 7, "state": "busy"}')
+    assert (7, None, None) == read_document('{"id": 7}')
     for has_result, raw, result in (("true", "null", "null"), ("false", "null", None), ("true", number, number)):
         _, ended, _ = read_document(end % (has_result, raw))
         assert ended is not None

@@ -62,9 +62,9 @@ create or replace function asyncq._split_batches_of_worker(worker int, tokens bi
     order by batch.lock_token for update skip locked)) as split(id)
   $$;
 
--- Split the batches that contain one of these jobs; waits for a batch that is being settled. At REPEATABLE READ and
--- SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
-create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) returns void
+-- Split the batches that contain one of these jobs; waits for a batch that is being settled, or skips it. At REPEATABLE
+-- READ and SERIALIZABLE the caller gets 40001 if a batch has changed since its snapshot.
+create or replace function asyncq._split_batches_of_jobs(job_ids bigint[], skips_locked boolean default false) returns void
   language plpgsql volatile
   -- The caller disables scans. These tables have few rows, and a plan with a disabled scan would be compiled.
   set enable_seqscan = on
@@ -73,6 +73,14 @@ create or replace function asyncq._split_batches_of_jobs(job_ids bigint[]) retur
 declare
   wanted constant bigint[] := array(select distinct given.id from unnest(job_ids) as given(id) where given.id is not null order by given.id);
 begin
+  if skips_locked then
+    perform asyncq._split_batches(array(
+      select batch.ctid from asyncq._batches as batch
+      where exists (
+        select from unnest(batch.ids) as batched(id) where wanted[width_bucket(batched.id, wanted)] = batched.id)
+      order by batch.locked_by, batch.lock_token for update skip locked));
+    return;
+  end if;
   perform asyncq._split_batches(array(
     select batch.ctid from asyncq._batches as batch
     where exists (

@@ -509,6 +509,24 @@ async def test_the_end_of_the_client_ends_its_waits(dsn: str, schema: str) -> No
         await waiting
 
 
+async def test_a_job_that_a_long_transaction_locks_does_not_hold_up_other_waits(
+    client: Client, make_worker: MakeWorker, db: asyncpg.Connection
+) -> None:
+    """Its own wait goes on when the transaction ends."""
+    locked = await client.add_job(kept, "locked")
+    async with asyncio.timeout(LIMIT_S):
+        transaction = db.transaction()
+        await transaction.start()
+        await client.admin.cancel_jobs([locked.id], connection=db)
+        reading = asyncio.ensure_future(locked.result())  # noqa: TID251
+        await wait_until(lambda: client._waits and client._waits._connection, description="the wait to ask")
+        async with make_worker(kept).start():
+            assert Page("free") == await (await client.add_job(kept, "free")).result()
+            was_done = reading.done()
+            await transaction.rollback()
+            assert (False, Page("locked")) == (was_done, await reading)
+
+
 async def test_a_client_that_is_closed_while_it_begins_to_listen_leaves_no_connection(dsn: str, schema: str) -> None:
     """Nobody would close it later."""
     async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
