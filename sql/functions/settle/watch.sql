@@ -35,6 +35,8 @@ begin
     set keep_until = coalesce(job.keep_until, '-infinity'), extras = asyncq._with_watchers(job.extras, watchers)
     where job.id = any(locked) and not asyncq._is_discarded(job)
       and not coalesce(job.extras -> 'watchers' @> watchers, false);
+  -- Fetches have skipped jobs that were locked here.
+  perform asyncq._wake_for(locked);
   -- One statement: a job that moves into a batch, or out of it, is seen in one of these places.
   return query
     select asyncq._end_document(ended.id, ended.task_id, ended.state, ended.attempts, ended.result, ended.error)

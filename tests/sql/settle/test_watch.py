@@ -3,6 +3,7 @@
 import asyncpg
 import pytest
 
+from tests.support.ear import Ear
 from tests.support.jobs import add, add_many, complete, fetch, settle_rest
 from tests.support.session import Session
 from tests.support.watching import Told, ends, watch
@@ -106,6 +107,18 @@ async def test_nothing_is_known_of_a_job_that_has_ended_without_a_watcher(sql: S
     await complete(sql, await fetch(sql))
 
     assert {} == await watch(sql, job)
+
+
+async def test_a_watch_of_a_waiting_job_wakes_a_worker(own: Session, ear: Ear) -> None:
+    """A fetch has skipped the job while it was locked here, and another one may come much later. Once is enough."""
+    job = await add(own)
+    await ear.forget()
+    await watch(own, job)
+    heard = (await ear.received())[:]
+    await watch(own, job)
+    await settle_rest(own, await fetch(own), done=True)
+
+    assert 1 == len(heard) == len(await ear.received())
 
 
 async def test_a_channel_that_is_not_one_of_a_client_is_refused(sql: Session) -> None:
