@@ -104,9 +104,10 @@ class Waits:
         """Begin a wait, which `end_of` ends; `is_watched` says that the job was added with the channel."""
         wait = _Wait(job_id)
         self._waits[job_id].add(wait)
-        if (early := self._early.get(job_id)) is not None:
+        is_early = job_id in self._early
+        if (early := self._early.pop(job_id, None)) is not None:
             wait.tell(early)
-        elif job_id in self._early or not is_watched:
+        elif is_early or not is_watched:
             wait.changed.set()
         return wait
 

@@ -528,6 +528,22 @@ async def test_a_job_that_a_long_transaction_locks_does_not_hold_up_other_waits(
         assert (False, Page("locked")) == (was_done, await reading)
 
 
+async def test_an_end_that_comes_before_the_answer_to_the_add_is_not_kept_for_ever(
+    dsn: str, schema: str, make_worker: MakeWorker
+) -> None:
+    """The adds of a busy client overlap: there may never be a moment without one."""
+
+    async def slow(specs: Any, add: Any) -> None:
+        await add(specs)
+        await wait_until(lambda: client._open_waits()._early, description="the end to be notified")
+
+    client = Client(dsn, schema=schema, middleware=[slow])
+    async with client, make_worker(parse).start(), asyncio.timeout(LIMIT_S):
+        with client._open_waits().adding():
+            assert Page("a") == await client.run(parse.job("a"))
+            assert {} == client._open_waits()._early
+
+
 async def test_a_client_that_is_closed_while_it_begins_to_listen_leaves_no_connection(dsn: str, schema: str) -> None:
     """Nobody would close it later."""
     async with link_to(dsn) as link, asyncio.timeout(LIMIT_S):
