@@ -5,6 +5,7 @@ standard library fail all jobs then, and cannot kill one process.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from asyncq.domain.address import Address
@@ -72,13 +73,16 @@ class Processes:
         The time limit begins when a process has imported the handler: one that was killed at the limit would else be
         too late again in its new process. If cancelled, it kills the process, and waits for its end.
         """
+        if run.limit is None:
+            return await self._call(run, address, lambda: None)
+        run.limit.hold()
+        try:
+            return await self._call(run, address, run.limit.go_on)
+        finally:
+            # If the handler could not be called, what middleware does then takes time of the run.
+            run.limit.go_on()
 
-        def begin() -> None:
-            if run.limit is not None:
-                run.limit.go_on()
-
-        if run.limit is not None:
-            run.limit.hold()
+    async def _call(self, run: Run, address: Address, begin: Callable[[], None]) -> Any:
         async with self._slots:
             process = await self._free()
             order = Order(address.module, address.path, run.task.name, run.claim.payload)

@@ -31,6 +31,7 @@ from tests.support.cli import appears
 from tests.support.process_tasks import Size, compute, die, fail, fill, hang, leave, measure, measure_badly, split, who
 from tests.support.seen import Seen
 from tests.support.slow_tasks import quick
+from tests.support.unloadable_tasks import never
 from tests.support.waiting import wait_until
 
 
@@ -198,6 +199,23 @@ async def test_the_imports_of_a_process_do_not_count_as_time_of_the_run(
         await seen.wait_for(JobCompleted)
 
     assert [] == seen.of(JobTimedOut)
+
+
+async def test_the_time_limit_also_holds_if_a_process_cannot_import_the_handler(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """What middleware does with the error takes time of the run."""
+
+    async def wait(_: RunInfo, call: Call) -> Any:
+        with suppress(RaisedInProcess):
+            await call()
+        await asyncio.Event().wait()
+
+    await client.add_job(never)
+    async with make_worker(never, middleware=[wait], grace=0).start():
+        event = await seen.wait_for(JobTimedOut)
+
+    assert 0.3 == event.timeout_s
 
 
 async def test_a_process_is_killed_at_the_hard_limit(
