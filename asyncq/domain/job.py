@@ -150,9 +150,13 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
 
     @property
     def is_plain(self) -> bool:
-        """Whether the job has only a task, a payload, attempts and a priority: it can run now, as one row."""
-        plain = JobSpec(task=self.task, payload=self.payload, max_attempts=self.max_attempts, priority=self.priority)
-        return self == plain and self.returns.watcher is None
+        """Whether the job has only a task, a payload, attempts and a priority: it can run now, as one row.
+
+        Its client may await it.
+        """
+        return self == JobSpec(
+            task=self.task, payload=self.payload, max_attempts=self.max_attempts, priority=self.priority
+        )
 
     @property
     def is_keyless(self) -> bool:

@@ -4,6 +4,7 @@
 | --- | --- |
 | a plain job, on asyncq's own connection, while a worker waits for it | `fill_slot` |
 | a plain job, on asyncq's own connection | `insert_job` |
+| the same, and its client awaits it, while a worker waits for it | `fill_slot_awaited` |
 | one job without a key, on any connection | `add_keyless_job` |
 | any jobs | `add_jobs`; `enqueue` for a role that may do nothing else |
 """
@@ -21,6 +22,7 @@ from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import Added, JobSpec, Outcome
 from asyncq.domain.states import JobState
+from asyncq.domain.time_limit import extras_of
 from asyncq.store.failures import tell_of_call
 from asyncq.store.roles import WayIn
 from asyncq.store.schema import Schema
@@ -95,7 +97,8 @@ async def add_jobs(
     try:
         if len(specs) == 1 and way_in == "directly" and specs[0].is_keyless:
             if hints is not None and specs[0].is_plain:
-                job_id = await _add_plain(database, connection, specs[0], hints)
+                add = _add_plain if specs[0].returns.watcher is None else _add_awaited
+                job_id = await add(database, connection, specs[0], hints)
             else:
                 job_id = await _add_keyless(database, connection, specs[0])
             if job_id is not None:
@@ -133,6 +136,19 @@ async def _add_plain(
         return rows[0]["id"]
     rows = await connection.fetch(insert, *values, False)  # noqa: FBT003
     return rows[0]["id"] if rows else None
+
+
+async def _add_awaited(
+    database: Schema, connection: asyncpg.Connection, spec: JobSpec, hints: HandoffHints
+) -> int | None:
+    """Add a job that is plain, but that the client awaits; its id, or None if its task is not stored yet."""
+    if hints.next_step(spec.task) != "insert":
+        extras = msgspec.json.encode(extras_of(None, None, spec.returns.watcher)).decode()
+        values = (spec.task, spec.payload, spec.max_attempts, spec.priority, extras)
+        if rows := await connection.fetch(database.query("fill_slot_awaited"), *values):
+            hints.filled(spec.task)
+            return rows[0]["id"]
+    return await _add_keyless(database, connection, spec)
 
 
 async def _add_keyless(database: Schema, connection: asyncpg.Connection, spec: JobSpec) -> int | None:

@@ -12,7 +12,7 @@ _UNIX = moment_of(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 class HandoffMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A job as `fill_slot` sends it. Without `clock_us` it counts as late."""
+    """A job as `fill_slot` and `fill_slot_awaited` send it. Without `clock_us` it counts as late."""
 
     token: int
     id: int
@@ -23,6 +23,7 @@ class HandoffMessage(msgspec.Struct, frozen=True, array_like=True):
     payload: msgspec.Raw
     meta: str | None
     clock_us: int = 0
+    extras: msgspec.Raw = msgspec.Raw()
 
 
 _read = msgspec.json.Decoder(HandoffMessage).decode
@@ -42,6 +43,7 @@ def handed_over(text: str) -> tuple[Claim, float] | None:
     claim = Claim(
         job.id, job.task_id, None, job.token, 0, job.max_attempts, 0, job.priority, 0,
         moment, moment, moment, None, None, bytes(job.payload).decode(), job.meta, None,
+        bytes(job.extras).decode() or None,
     )
     # fmt: on
     return claim, job.clock_us / 1_000_000

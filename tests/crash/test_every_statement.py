@@ -36,6 +36,7 @@ NOT_HERE = {
     "errors",
     "explain",
     "fill_slot",
+    "fill_slot_awaited",
     "find_worker",
     "first_jobs",
     "force_unlock_workers",

@@ -136,6 +136,7 @@ STATEMENTS = {
     "add_keyless_job": "('t', '{}', 'q', '2000-01-01', '{\"max_attempts\": 3}')",
     "insert_job": "('t', '{}', 3, 1, true)",
     "fill_slot": "('t', '{}', 3, 1)",
+    "fill_slot_awaited": "('t', '{}', 3, 1, '{\"watchers\": []}')",
     "get_job": "(1)",
     "enqueue": '(\'[{"identifier": "t"}]\')',
 }
@@ -149,7 +150,7 @@ async def test_no_lookalike_is_executed_by_a_statement_of_the_client(roles: Role
         session(roles.dsn, roles.schema) as idle,
         misled(roles, role, USUAL.format(evil=evil)) as sql,
     ):
-        if name == "fill_slot":
+        if name.startswith("fill_slot"):
             await open_slot(idle, TOKEN)
         await sql.execute("begin")
         # It raises if one is.

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from asyncq.domain.job import JobSpec
+from asyncq.domain.result import Returns
 from asyncq.store import add as adding
 from asyncq.store.add import HandoffHints, add_jobs
 from asyncq.store.database import Database
@@ -18,6 +20,8 @@ from tests.support.session import Session, session
 
 SPEC = JobSpec(task="t")
 MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+AWAITED = msgspec.structs.replace(SPEC, returns=Returns(watcher="asyncq:" + "0" * 32))
+TAKE = "delete from asyncq._batches"
 FILL, INSERT, CALL = "update asyncq._batches", "insert into asyncq._jobs", "asyncq._add_keyless_job("
 BULK = "asyncq._add_many_jobs("
 
@@ -36,7 +40,8 @@ def sent(schema: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     fetch = asyncpg.Connection.fetch
 
     async def noted(self: asyncpg.Connection, query: str, *args: Any, **options: Any) -> Any:
-        ways.extend(way for way in (FILL, INSERT, CALL, BULK) if way.replace("asyncq.", f"{schema}.") in query)
+        found = [way for way in (FILL, TAKE, INSERT, CALL, BULK) if way.replace("asyncq.", f"{schema}.") in query]
+        ways.extend(found[:1])
         return await fetch(self, query, *args, **options)
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", noted)
@@ -76,6 +81,22 @@ async def test_an_add_that_meets_a_slot_takes_it_and_the_next_one_fills_at_once(
 
     assert [INSERT, FILL, FILL, FILL, INSERT, INSERT] == sent
     assert [FIRST, FIRST + 1, None, None] == sorted(await holders(sql), key=str)
+
+
+async def test_an_awaited_add_that_meets_a_slot_takes_it_and_the_next_one_fills_at_once(
+    sql: Session, idle: Session, database: Database, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its extras are those that the function stores. After an add that finds no slot, the next ones do not look."""
+    monkeypatch.setattr(adding, "LOOK_S", 60.0)
+    hints = HandoffHints()
+    await open_slot(idle, FIRST)
+    for _ in range(3):
+        await add(sql, database, hints, AWAITED)
+    extras = await sql.values("select extras::text || keep_until from asyncq._jobs")
+
+    assert [TAKE, TAKE, CALL, CALL] == sent
+    assert [FIRST, None, None] == await holders(sql)
+    assert (1, 3) == (len({*extras}), len(extras))
 
 
 @pytest.mark.parametrize("payload", ["x" * 999, "é" * 500], ids=["large", "large in bytes"])

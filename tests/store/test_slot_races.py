@@ -8,7 +8,8 @@ import pytest
 
 from asyncq.store.arrays import array_text
 from asyncq.store.handoff import handed_over
-from tests.support.handoffs import SLOT, add_plain
+from tests.support import handoffs
+from tests.support.handoffs import SLOT, add_plain, fill_awaited
 from tests.support.jobs import claimed
 from tests.support.session import Session, session
 from tests.support.waiting import LIMIT_S, wait_until
@@ -16,6 +17,13 @@ from tests.support.waiting import LIMIT_S, wait_until
 HOLD = True
 TOKENS = [1]
 WAITS = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))"
+
+
+@pytest.fixture(autouse=True, params=["plain", "awaited"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job of each add is plain, or its client awaits it."""
+    if request.param == "awaited":
+        monkeypatch.setattr(handoffs, "fill", fill_awaited)
 
 
 @pytest.fixture

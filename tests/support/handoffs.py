@@ -15,6 +15,8 @@ from asyncq._handoff_slots as slot"""
 # How many slots are open.
 OPEN_SLOTS = """select count(*) from asyncq._handoff_slots as slot join asyncq._batches as batch
 on batch.locked_by = slot.worker_id and batch.lock_token = slot.token and batch.ids = '{}'"""
+# Of a job that a client awaits: its channel.
+EXTRAS = f'{{"watchers": ["asyncq:{"0" * 32}"]}}'
 # The last number fails: no worker with the first one exists, and a batch has to have a token.
 VERSIONS = {
     "_handoff_slots": "insert into asyncq._handoff_slots (worker_id) select -number",
@@ -46,6 +48,14 @@ async def fill(
 ) -> int | None:
     """Add a job for a worker that waits; its id, or None if none does."""
     rows = await sql.run("fill_slot", task, payload, max_attempts, priority)
+    return rows[0]["id"] if rows else None
+
+
+async def fill_awaited(
+    sql: Session, task: str = "t", payload: str = "{}", max_attempts: int | None = None, priority: int | None = None
+) -> int | None:
+    """As `fill`, for a job that its client awaits."""
+    rows = await sql.run("fill_slot_awaited", task, payload, max_attempts, priority, EXTRAS)
     return rows[0]["id"] if rows else None
 
 

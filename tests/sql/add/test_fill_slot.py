@@ -1,4 +1,4 @@
-"""`fill_slot`: an add claims its job for a worker that waits for one, and sends the job along."""
+"""`fill_slot`, `fill_slot_awaited`: an add claims its job for a worker that waits for one, and sends the job along."""
 
 import asyncio
 import json
@@ -10,7 +10,8 @@ from asyncq.store.claim import read_claim
 from asyncq.store.handoff import handed_over
 from asyncq.store.statements import query
 from tests.sql.test_plans import nodes
-from tests.support.handoffs import FIRST, SLOT, add_plain, fill, holders, insert, open_slot
+from tests.support import handoffs
+from tests.support.handoffs import EXTRAS, FIRST, SLOT, add_plain, fill_awaited, holders, insert, open_slot
 from tests.support.jobs import fetch
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
@@ -23,6 +24,19 @@ as $$ select '2026-01-01'::timestamptz $$
 """
 # As the client's own connections plan it, once for all parameters.
 PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+
+
+@pytest.fixture(autouse=True, params=["fill_slot", "fill_slot_awaited"])
+def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The statement: that of a plain job, or of one that its client awaits."""
+    if request.param == "fill_slot_awaited":
+        monkeypatch.setattr(handoffs, "fill", fill_awaited)
+    return request.param
+
+
+async def fill(sql: Session, *job: Any, **options: Any) -> int | None:
+    """Add a job by this statement; its id, or None if no worker waits."""
+    return await handoffs.fill(sql, *job, **options)
 
 
 async def test_the_notification_has_the_claim_that_a_fetch_would_return(own: Session, idle: Session) -> None:
@@ -46,18 +60,37 @@ async def test_the_notification_has_the_claim_that_a_fetch_would_return(own: Ses
 
 @pytest.mark.parametrize("numbers", [(None, None), (3, -7)], ids=["defaults", "others"])
 async def test_the_job_is_as_an_insert_would_have_made_it(
-    own: Session, idle: Session, numbers: tuple[int | None, int | None]
+    own: Session, idle: Session, name: str, numbers: tuple[int | None, int | None]
 ) -> None:
     """A split of the batch restores that row, except for the id and the claim."""
     worker = await open_slot(idle, FIRST)
     await own.execute(TIME_STANDS)
-    jobs = [await fill(own, "t", PAYLOAD, *numbers), await insert(own, "t", PAYLOAD, *numbers)]
+    jobs = [await fill(own, "t", PAYLOAD, *numbers)]
+    if name == "fill_slot":
+        jobs.append(await insert(own, "t", PAYLOAD, *numbers))
+    else:
+        record = json.dumps({"max_attempts": numbers[0], "priority": numbers[1], "extras": json.loads(EXTRAS)})
+        jobs += [row["id"] for row in await own.run("add_keyless_job", "t", PAYLOAD, None, None, record)]
     await own.rows("select from asyncq._split_batches_of_worker($1, $2)", worker, [FIRST])
     claim = "{id,locked_by,locked_at,lock_token}"
     rows = await own.values(f"select to_jsonb(job) - '{claim}'::text[] from asyncq._jobs as job order by id")
 
     assert jobs == await own.values("select id from asyncq._jobs order by id")
     assert rows[0] == rows[1]
+
+
+async def test_the_end_of_an_awaited_job_is_left_to_the_statement_that_notifies(own: Session, idle: Session) -> None:
+    """A worker that did not know of the client would end it without a notification."""
+    worker = await open_slot(idle, FIRST)
+    job = await fill_awaited(own)
+    (row,) = await own.run("settle_completed", worker, f"{{{job}}}", f"{{{FIRST}}}", None, None)
+    left = await holders(own)
+    ends = [["completed"], *[None] * 5, [0.0], ["1"], None]
+    settled = await own.run("settle_rest", worker, [job], [FIRST], *ends)
+
+    assert ("{}", [FIRST]) == (row["written"], left)
+    assert [(job, "written")] == [tuple(each) for each in settled]
+    assert ["1"] == await own.values("select result::text from asyncq._ended_jobs where id = $1", job)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +238,12 @@ async def test_one_of_several_slots_is_filled_however_the_planner_joins(
     assert jobs == await own.values("select id from asyncq._all_jobs()")
 
 
-async def test_slots_are_found_by_their_key_however_many_batches_there_are(dsn: str, own: Session) -> None:
+async def test_slots_are_found_by_their_key_however_many_batches_there_are(dsn: str, own: Session, name: str) -> None:
     """This includes a plan that was made while there were no batches."""
     async with session(dsn, own.schema, **PLANS) as client:
-        await client.execute(f"prepare it as {query('fill_slot', client.schema)}")
-        answer = await client.connection.fetchval("explain (format json) execute it('t', '{}', null, null)")
+        await client.execute(f"prepare it as {query(name, client.schema)}")
+        more = "" if name == "fill_slot" else ", '{}'"
+        answer = await client.connection.fetchval(f"explain (format json) execute it('t', '{{}}', null, null{more})")
     ((plan, *_),) = [json.loads(answer)]
     scans: dict[str, list[Any]] = {}
     for node in nodes(plan["Plan"]):
