@@ -111,8 +111,9 @@ def test_how_a_result_is_read_counts_in_no_comparison() -> None:
     assert (by_hand, hash(by_hand)) == (made, hash(made))
     assert Page("b") == made.with_options(priority=5).returns.results.read('{"title": "b"}')
     assert {"title": "b"} == by_hand.returns.results.read('{"title": "b"}')
-    assert made.is_plain
-    assert not msgspec.structs.replace(made, returns=made.returns.watched_on("channel")).is_plain
+    watched = msgspec.structs.replace(made, returns=made.returns.watched_on("channel"))
+    assert (True, True) == (made.is_plain, watched.is_plain)
+    assert (None, "channel") == (made.returns.watcher, watched.returns.watcher)
 
 
 def test_a_copy_in_another_process_reads_plain_json() -> None:
