@@ -38,6 +38,7 @@ class Held:
     Attributes:
         is_open: Whether it has been entered.
         is_closing: Whether `close` was called.
+        value: What it yielded, once it is open.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Held:
         """`failed` is called if the manager ends with an error after it was open, or before it was closed."""
         self.is_open = False
         self.is_closing = False
-        self._value: Any = None
+        self.value: Any = None
         self._failed = failed
         self._late: TimeoutError | None = None
         self._ready, self._close = asyncio.Event(), asyncio.Event()
@@ -57,7 +58,7 @@ class Held:
         self._task.add_done_callback(self._ended)
 
     async def _hold(self, enter: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
-        async with enter() as self._value:
+        async with enter() as self.value:
             self.is_open = True
             self._ready.set()
             await self._close.wait()
@@ -71,7 +72,7 @@ class Held:
         """Wait until it is open, and return its value, or raise its error. If cancelled, opening continues."""
         await self._ready.wait()
         if self.is_open:
-            return self._value
+            return self.value
         error = self._error
         if error is None or isinstance(error, asyncio.CancelledError):
             raise RuntimeError("it was cancelled while it was opened") from error
