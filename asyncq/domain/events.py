@@ -473,7 +473,7 @@ class JobsCollected(Event, frozen=True, kw_only=True):
 
 
 class ResultIgnored(JobEvent, frozen=True, kw_only=True):
-    """A handler returned a value, which nobody awaits or keeps; emitted once for each task."""
+    """A handler returned a value that is neither awaited nor kept; emitted once for each task."""
 
     type_name: str
 

@@ -20,7 +20,7 @@ class UnwritableResult(ValueError):
 
 
 class RefusedResult:
-    """Stands for a result that a process could not send to its worker."""
+    """A result that a process could not send to its worker, with the reason."""
 
     def __init__(self, type_name: str, reason: str) -> None:
         self.type_name = type_name

@@ -252,8 +252,8 @@ def tell_of_call(error: BaseException, schema: str) -> None:
     match cause_of(error):
         case None:
             return
-        case AsyncqError() as told:
-            raise told from driver_error(error)
+        case AsyncqError() as known:
+            raise known from driver_error(error)
         case Answer() as answer:
             raise _translated(answer, schema) from driver_error(error)
         case cause:
