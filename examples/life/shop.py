@@ -4,47 +4,38 @@ import asyncio
 import logging
 import os
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.pool import NullPool
 
-from asyncq import Client, SyncClient, Task, Worker
-from examples.life.tasks import Order, Zipped, add_up, announced, charge, opening_hours, send_news, ship, take_stock
+from asyncq import Client, SyncClient, Worker
+from examples.life.tasks import CODEC, Order, add_up, announced, charge, opening_hours, send_news, ship
 
 DSN = os.environ["DATABASE_URL"]
+ENGINE = create_async_engine(DSN.replace("postgresql://", "postgresql+asyncpg://"), poolclass=NullPool)
+TASKS = [charge, ship, send_news, add_up]
 
 
 async def main() -> None:
-    client = Client(DSN, codec=Zipped())
-    engine = create_async_engine(DSN.replace("postgresql://", "postgresql+asyncpg://"))
-    tasks: list[Task[...]] = [charge, ship, send_news, add_up, take_stock]
-    worker = Worker(DSN, tasks, codec=Zipped(), middleware=[announced], lifespan=opening_hours)
+    client, plain = Client(DSN, codec=CODEC), Client(DSN)
     await client.migrate()
-
-    async with client, worker.start():
+    async with client, plain, Worker(DSN, TASKS, codec=CODEC, middleware=[announced], lifespan=opening_hours).start():
         payment = await client.add_job(charge, Order(item="teapot", count=2))
-        receipt = await payment.result(timeout=60)
-        print(f"paid: {receipt.euros} euros for {receipt.order.count} of {receipt.order.item}")
+        while (progress := await payment.progress()) is None:
+            await asyncio.sleep(0.1)
+        print(f"step {progress.done:.0f} of {progress.total:.0f}: {progress.note}")
+        paid = await payment.result(timeout=60)
+        print(f"paid: {paid.euros} euros for {paid.count} of {paid.item}")
         job = await client.get_job(payment.id)
-        print(f"failed before: {job.errors[0].error.splitlines()[0]}")
-        print(f"kept: {job.state}, {job.payload}, {job.result}")
-        async with Client(DSN) as without_codec:
-            print(f"stored: {(await without_codec.get_job(payment.id)).payload}")
+        print(f"kept: {job.state} after {job.errors[0].error.splitlines()[0]}, {job.payload}")
+        print(f"stored: {(await plain.get_job(payment.id)).payload}")
 
-        async with AsyncSession(engine) as session, session.begin():
-            await session.execute(text("create table if not exists orders (item text)"))
-            await session.execute(text("insert into orders values ('cup')"))
+        async with AsyncSession(ENGINE) as session, session.begin():
             online = await client.add_job(ship, Order(item="cup"), connection=session)
-        await asyncio.to_thread(SyncClient(DSN, codec=Zipped()).add_job, ship, Order(item="spoon"))
+        await asyncio.to_thread(SyncClient(DSN, codec=CODEC).add_job, ship, Order(item="spoon"))
         await online.result(timeout=60)
 
         await client.run(send_news.job(["Ada", "Bob", "Eve"]), timeout=60)
-        print(f"earned: {await client.run(add_up.job([receipt, receipt]), timeout=60)} euros")
-
-        counting = await client.add_job(take_stock, 600)
-        while (progress := await counting.progress()) is None:
-            await asyncio.sleep(0.1)
-        print(f"counting: {progress.note} of {progress.total:.0f}")
-    await engine.dispose()
+        print(f"earned: {await client.run(add_up.job([paid, paid]), timeout=60)} euros")
 
 
 if __name__ == "__main__":

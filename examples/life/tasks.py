@@ -1,34 +1,22 @@
 """The tasks of a small tea shop, and what its worker needs around them."""
 
 import asyncio
-import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import BaseModel, PositiveInt
 
-from asyncq import Call, Codec, Collect, JobContext, RunInfo, Worker, resource, task, use
+from asyncq import Call, Collect, JobContext, RunInfo, Worker, resource, task, use
+from examples.codec.aes_gcm import AesGcm
+
+CODEC = AesGcm({"2027": b"only an example!"}, "2027")
 
 
 class Order(BaseModel):
     item: str
     count: PositiveInt = 1
-
-
-class Receipt(BaseModel):
-    order: Order
-    euros: int
-
-
-class Zipped(Codec):
-    key_id = "zlib"
-
-    def encode(self, task: str, data: bytes) -> bytes:
-        return zlib.compress(data)
-
-    def decode(self, task: str, data: bytes, key_id: str) -> bytes:
-        return zlib.decompress(data)
+    euros: int = 0
 
 
 @asynccontextmanager
@@ -51,10 +39,11 @@ async def open_outbox() -> AsyncGenerator[list[str]]:
 
 
 @task(timeout="3 s", retry=[0], keep="1 day")
-async def charge(order: Order, ctx: JobContext) -> Receipt:
+async def charge(order: Order, ctx: JobContext) -> Order:
+    ctx.progress(1, 2, "asking the bank")
     if ctx.attempt == 1:
         await asyncio.sleep(3600)  # the bank does not answer
-    return Receipt(order=order, euros=order.count * 12)
+    return order.model_copy(update={"euros": order.count * 12})
 
 
 @task(items=True, retry=[0])
@@ -70,14 +59,5 @@ async def ship(orders: list[Order]) -> None:
 
 
 @task(run_in="process")
-def add_up(receipts: list[Receipt]) -> int:
-    return sum(receipt.euros for receipt in receipts)
-
-
-@task
-async def take_stock(shelves: int, ctx: JobContext) -> None:
-    for shelf in range(shelves):
-        if ctx.cancelled.is_set():
-            return  # closing time
-        ctx.progress(shelf, shelves, f"shelf {shelf}")
-        await asyncio.sleep(0.1)
+def add_up(orders: list[Order]) -> int:
+    return sum(order.euros for order in orders)
