@@ -114,6 +114,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
+from asyncq.domain.limit import Limit, Rate
 from asyncq.domain.many import Collect
 from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
@@ -215,6 +216,7 @@ __all__ = [
     "LeaseInDoubt",
     "LeaseOnly",
     "LifespanFailed",
+    "Limit",
     "LinearRetry",
     "ListenConnected",
     "ListenLost",
@@ -230,6 +232,7 @@ __all__ = [
     "ProcessDied",
     "Progress",
     "RaisedInProcess",
+    "Rate",
     "Reason",
     "Repaired",
     "Resource",

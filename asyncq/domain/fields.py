@@ -3,7 +3,7 @@
 A worker ignores such a field, because the job may come from another release that knows it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -45,11 +45,15 @@ class Fields:
     def check_names(self, given: Iterable[str], kind: str = "field") -> None:
         """Raise InvalidJob (GWBPL) with the nearest known name for an unknown name; `kind` is the noun for it."""
         for name in given:
-            if self._names is None or name in self._names or name == MARK:
-                continue
-            there = f"there are {', '.join(self._names)}" if self._names else "it takes none"
-            said = f"payload of task {self._task!r}: there is no {kind} {name!r}"
-            raise InvalidJob(said + (hint(name, self._names) or f"; {there}"), code="GWBPL", field="payload")
+            if name != MARK and (fault := self.fault_of(name, kind)):
+                raise InvalidJob(f"payload of task {self._task!r}: {fault}", code="GWBPL", field="payload")
+
+    def fault_of(self, name: str, kind: str = "field") -> str | None:
+        """The sentence that refuses a name, with the nearest known one; None if payloads may have it."""
+        if self._names is None or name in self._names:
+            return None
+        there = f"there are {', '.join(self._names)}" if self._names else "it takes none"
+        return f"there is no {kind} {name!r}" + (hint(name, self._names) or f"; {there}")
 
 
 def names_in(info: Any) -> set[str] | None:
@@ -64,3 +68,21 @@ def names_in(info: Any) -> set[str] | None:
         return tag | {field.encode_name for field in info.fields}
     is_open = isinstance(info, kinds.AnyType | kinds.DictType | kinds.RawType | kinds.CustomType)
     return None if is_open else set()
+
+
+def has_path(info: Any, path: Sequence[str]) -> bool:
+    """Whether values of a type may have a member at a path of names in JSON, from the outer one to the inner one."""
+    if not path:
+        return True
+    if isinstance(info, kinds.Metadata):
+        return has_path(info.type, path)
+    if isinstance(info, kinds.UnionType):
+        return any(has_path(member, path) for member in info.types)
+    name, *rest = path
+    if isinstance(info, kinds.DictType):
+        return has_path(info.value_type, rest)
+    if isinstance(info, kinds.StructType | kinds.DataclassType | kinds.TypedDictType):
+        if isinstance(info, kinds.StructType) and name == info.tag_field:
+            return not rest
+        return any(field.encode_name == name and has_path(field.type, rest) for field in info.fields)
+    return isinstance(info, kinds.AnyType | kinds.RawType | kinds.CustomType)

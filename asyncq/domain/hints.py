@@ -8,6 +8,7 @@ _TIMEOUT = "timeout= limits the time of one attempt: '30 s', or Timeout(soft='20
 _EXPIRES = "expires= is the time within which its first run has to start"
 _ATTEMPTS = "max_attempts= counts all attempts, the first one too"
 _KEYS = "job_key= names a job, idempotency_key= a request, unique= has a rule"
+_CONCURRENCY = "concurrency= limits how many run at once: 20, or Limit(3, by='tenant_id')"
 
 JOB_OPTIONS = {
     **dict.fromkeys(("at", "countdown", "defer_by", "defer_until", "delay", "eta", "not_before", "schedule"), _RUN_AT),
@@ -24,6 +25,8 @@ JOB_OPTIONS = {
 TASK_OPTIONS = JOB_OPTIONS | {
     **dict.fromkeys(("backoff", "default_retry_delay", "retry_backoff", "retry_delay"), "retry= has the waits"),
     **dict.fromkeys(("crontab", "periodic", "schedule"), "cron= is the schedule by which workers add jobs"),
+    **dict.fromkeys(("concurrency_limit", "limit", "max_concurrency"), _CONCURRENCY),
+    **dict.fromkeys(("rate_limit", "throttle"), "rate= limits how many start in a time: Rate(100, per='1 min')"),
     "identifier": "name= is the identifier in the database",
 }
 

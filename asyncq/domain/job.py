@@ -89,7 +89,7 @@ class JobOptions(TypedDict, total=False):
 
 
 # Characters that break a log line or a terminal.
-_CONTROL = re.compile("[\x00-\x1f\x7f]")
+CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 OPTIONS = frozenset(JobOptions.__annotations__)
 
@@ -384,7 +384,7 @@ def check(spec: JobSpec) -> None:
 def _is_name(task: str) -> bool:
     """Whether the name is valid for a task; most jobs have the name of the job before."""
     _check_text("identifier", task, MAX_NAME, "GWBID")
-    return bool(task) and not _CONTROL.search(task)
+    return bool(task) and not CONTROL.search(task)
 
 
 def _check_policy(spec: JobSpec) -> None:

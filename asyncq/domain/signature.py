@@ -21,7 +21,7 @@ import msgspec
 from asyncq.domain.annotations import UnreadableAnnotation, parameters_of, returned_by
 from asyncq.domain.constraints import constraints_of, has_schema
 from asyncq.domain.errors import InvalidJob, TaskError
-from asyncq.domain.fields import Fields, names_in
+from asyncq.domain.fields import Fields, has_path, names_in
 from asyncq.domain.models.adapter import Adapter, Unreadable, library
 from asyncq.domain.models.parameters import ParametersReader, ParametersWriter
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, encode
@@ -201,6 +201,22 @@ class Signature:
     def check_fields(self, payload: str) -> None:
         """Raise InvalidJob with code GWBPL for a payload with a field that the handler does not take."""
         self._fields.check(payload)
+
+    def fault_of_path(self, path: Sequence[str]) -> str | None:
+        """Why no payload has a member at a path of names in JSON, as a sentence; None if one may have it."""
+        if fault := self._fields.fault_of(path[0]):
+            return fault
+        annotation, rest = self.payload_type, path
+        if not self.whole_payload:
+            parameter = self._binder.parameters.get(path[0])
+            if parameter is None:  # The handler reads the payload from its context.
+                return None
+            annotation, rest = _annotation(parameter), path[1:]
+        # The schemas of pydantic are not searched: a model may read a member by several names.
+        is_known = library() is None or not has_schema(annotation)
+        if is_known and not has_path(msgspec.inspect.type_info(annotation), rest):
+            return f"no payload has a member at {'.'.join(path)!r}"
+        return None
 
     def encode_payload(self, value: Any, limit: int = DEFAULT_MAX_PAYLOAD, *, is_strict: bool = False) -> str:
         """A payload as JSON text, checked against the handler's types; InvalidJob (GWBPL) names the path of the field.

@@ -20,6 +20,7 @@ from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob,
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec, ResultT_co
+from asyncq.domain.limit import Limit, Rate, TaskLimit, check_by, limit_of
 from asyncq.domain.many import Collect, check_collect, check_items
 from asyncq.domain.options import switch
 from asyncq.domain.payload import LARGEST_PAYLOAD
@@ -80,6 +81,7 @@ class Task(Generic[P, ResultT_co]):
         keeps_payload: Whether they are kept with their payload.
         items: Whether its handler returns an outcome for each item of the payload.
         collect: How its jobs are collected for one call of the handler; None if each has its own.
+        limit: How many of its jobs may run at once or start in a time, over all workers; None without a limit.
         needs_row: Whether its jobs are never claimed in a batch, because its handlers complete them in transactions.
     """
 
@@ -109,6 +111,9 @@ class Task(Generic[P, ResultT_co]):
         keep_payload: bool = True,
         items: bool = False,
         collect: Collect | None = None,
+        concurrency: int | Limit | None = None,
+        rate: Rate | None = None,
+        fair: str | None = None,
     ) -> None:
         if isinstance(handler, Task):
             raise TaskError(f"{handler!r} is already a task: @task is written once")
@@ -137,6 +142,8 @@ class Task(Generic[P, ResultT_co]):
             self.middleware = check_middleware(middleware)
             self.timeout: Timeout | None = None if timeout is None else as_timeout(timeout)
             self.keeps_payload = switch("keep_payload", keep_payload)
+            self.limit: TaskLimit | None = limit_of(concurrency, rate, fair)
+            check_by(self.limit, self.signature)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:
@@ -402,6 +409,9 @@ def task(
     expires: Duration | None = None,
     keep: Keep | None = None,
     keep_payload: bool = True,
+    concurrency: int | Limit | None = None,
+    rate: Rate | None = None,
+    fair: str | None = None,
 ) -> _CollectingDecorator: ...
 @overload
 def task(
@@ -425,6 +435,9 @@ def task(
     deadline: Duration | None = None,
     keep: Keep | None = None,
     keep_payload: bool = True,
+    concurrency: int | Limit | None = None,
+    rate: Rate | None = None,
+    fair: str | None = None,
 ) -> _ItemsDecorator: ...
 @overload
 def task(
@@ -450,6 +463,9 @@ def task(
     keep: Keep | None = None,
     keep_payload: bool = True,
     items: Literal[False] = False,
+    concurrency: int | Limit | None = None,
+    rate: Rate | None = None,
+    fair: str | None = None,
 ) -> _Decorator: ...
 def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task.
@@ -500,6 +516,14 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             exception says that its item failed. These items are the payload of the retry. False by default.
         collect: Runs several jobs in one call, as `Collect(max=100, within="2 s")`. The handler takes the list of their
             payloads, and returns None or a list of outcomes, one for each job. None by default.
+        concurrency: How many of its jobs may run at once over all workers. A number, or a `Limit`, which may hold for
+            each key in the payload: `Limit(3, by="tenant_id")`. No limit by default. A number beside `fair`, or beside
+            a `rate` with a key, is the limit over all keys. A job with a queue has the limit of its queue, and is
+            counted here too.
+        rate: How many of its jobs may start in a time over all workers: `Rate(100, per="1 min")`. Or how many of each
+            key in the payload: `Rate(100, per="1 min", by="api_key")`. No limit by default.
+        fair: The member of the payload whose values take turns, such as `"tenant_id"`: many jobs with one value do not
+            delay those with another one. None by default.
 
     Returns:
         The task.

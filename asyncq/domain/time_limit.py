@@ -34,6 +34,14 @@ def duration_s(value: Duration, name: str) -> float:
     Raises:
         ConfigurationError: It is no duration, or outside of this range.
     """
+    found = number_of_s(value, name)
+    if not SHORTEST_S <= found <= LONGEST_S:
+        raise ConfigurationError(f"{name} is {value!r}, expected more than 0, at most 366 days")
+    return float(found)
+
+
+def number_of_s(value: Duration, name: str) -> float:
+    """Convert a duration to any number of seconds; the caller checks its range. ConfigurationError if it is none."""
     found: Any = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(found, str):
         found = _seconds_of(found)
@@ -41,9 +49,7 @@ def duration_s(value: Duration, name: str) -> float:
         raise ConfigurationError(
             f"{name} must be a duration, such as 30 (seconds), '30 s' or a timedelta, got {value!r}"
         )
-    if not SHORTEST_S <= found <= LONGEST_S:
-        raise ConfigurationError(f"{name} is {value!r}, expected more than 0, at most 366 days")
-    return float(found)
+    return found
 
 
 def _seconds_of(text: str) -> float | None:

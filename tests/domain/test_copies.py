@@ -57,6 +57,8 @@ def wait_s(attempt: int) -> float:
 SAMPLES: list[Any] = [
     asyncq.Timeout(soft=20, hard="30 s"),
     asyncq.Collect(max=9, within="1 s"),
+    asyncq.Limit(3, by="tenant_id", name="tenants", total=9),
+    asyncq.Rate(3, per="1 s", by="tenant_id"),
     RetryAfter(5, "busy"),
     Snooze(timedelta(minutes=1)),
     Discard("no use"),
@@ -278,7 +280,5 @@ def test_every_public_class_is_a_value_or_listed_as_none() -> None:
 
     assert {"Task"} == left
     assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
-    assert all(
-        issubclass(kind, Exception | msgspec.Struct | Event | str | CrontabProblem | asyncq.Timeout | asyncq.Collect)
-        for kind in tried
-    )
+    dataclasses = CrontabProblem | asyncq.Collect | asyncq.Limit | asyncq.Rate | asyncq.Timeout
+    assert all(issubclass(kind, Exception | msgspec.Struct | Event | str | dataclasses) for kind in tried)

@@ -281,6 +281,7 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
     for option, said in {
         "max_retries": "@task has no option 'max_retries'; max_attempts= counts all attempts",
         "time_limit": "no option 'time_limit'; timeout= limits the time of one attempt",
+        "rate_limit": "no option 'rate_limit'; rate= limits how many start in a time",
         "retry_backoff": "no option 'retry_backoff'; retry= has the waits",
         "transactionl": r"no option 'transactionl'; did you mean 'transactional'\?$",
         "xyz": "@task has no option 'xyz'$",

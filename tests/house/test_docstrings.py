@@ -182,7 +182,7 @@ SPEAKING: dict[type, set[str]] = {
     asyncq.Resource: {"function"},
     asyncq.RunInfo: {"claim", "worker_id"},
     asyncq.Task: {"queue", "max_attempts", "priority", "flags", "unique", "singleton", "transactional", "completes"}
-    | {"expires", "deadline", "run_in", "keep", "keep_payload"},
+    | {"expires", "deadline", "run_in", "keep", "keep_payload", "concurrency", "rate", "fair"},
 }
 
 

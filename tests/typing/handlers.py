@@ -2,6 +2,7 @@
 
 # ruff: noqa: D103
 
+from datetime import timedelta
 from typing import Any, assert_type
 
 import msgspec
@@ -14,6 +15,8 @@ from asyncq import (
     JobDiscarded,
     JobsContext,
     JobSpec,
+    Limit,
+    Rate,
     Task,
     UniquePolicy,
     task,
@@ -249,6 +252,16 @@ task(transactional=True, isolation="snapshot")(handler)  # error: no such level
 task(transactional="yes")(handler)  # error: a str is no bool
 task(timeout=5, expires="5 min", deadline="1 h")(handler)
 task(timeout=[5])(handler)  # error: a list is no duration
+task(concurrency=20, rate=Rate(100, per="1m"), fair="to")(handler)
+task(concurrency=Limit(3, by="to", name="receivers", total=20))(handler)
+task(rate=Rate(10, timedelta(seconds=1), by="to"))(handler)
+task(concurrency="20")(handler)  # error: a str is no limit
+task(concurrency=Rate(10, per=1))(handler)  # error: a rate is no limit
+task(rate=100)(handler)  # error: a number has no time
+task(fair=["to"])(handler)  # error: a list is no path
+Limit("3")  # error: a limit is an int
+Limit(3, "to")  # error: by has to be named
+Rate(10)  # error: per is missing
 task(time_limit=5)(handler)  # error: no such option
 task(5)  # error: no function
 
@@ -264,7 +277,7 @@ async def call() -> None:
 # Several jobs in one call
 
 
-@task(collect=Collect(max=100, within="2 s"))
+@task(collect=Collect(max=100, within="2 s"), concurrency=Limit(2, by="to"), rate=Rate(5, 1, by="to"), fair="to")
 async def collected(emails: list[Email]) -> None: ...
 
 
@@ -277,7 +290,7 @@ async def collected_with_context(emails: list[Email], jobs: JobsContext) -> list
 def collected_in_thread(jobs: JobsContext, emails: list[Email]) -> None: ...
 
 
-@task(items=True)
+@task(items=True, concurrency=2)
 async def items(emails: list[Email], ctx: JobContext) -> list[Exception | None]:
     return [None for _ in emails]
 
