@@ -79,7 +79,10 @@ def _total(node: dict[str, Any]) -> float:
 def _own(node: dict[str, Any], lent: dict[str, float]) -> float:
     """Its milliseconds without those of its children, and of nodes declared elsewhere that it reads first."""
     called = sum(_total(child) for child in node.get("Plans", ()) if not _sign(child))
-    said = [node.get("CTE Name", ""), *(value for key, value in node.items() if key.endswith(("Cond", "Filter")))]
+    said = [
+        node.get("CTE Name", ""),
+        *(value for key, value in node.items() if key.endswith(("Cond", "Filter")) and isinstance(value, str)),
+    ]
     read = [sign for sign in lent if any(sign == word or _mentions(word, sign) for word in said)]
     return max(0.0, _total(node) - called - sum(lent.pop(sign) for sign in read))
 

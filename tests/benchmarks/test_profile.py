@@ -60,7 +60,7 @@ def test_each_millisecond_of_a_plan_belongs_to_one_node(name: str, said: str) ->
         10.0,
         node("Limit", 3.0, Subplan_Name="CTE held"),
         node("Result", 4.0, node("CTE Scan", 3.5, CTE_Name="held"), Subplan_Name=name),
-        node("Tid Scan", 6.0, TID_Cond=f"(ctid = ANY ({said}))"),
+        node("Tid Scan", 6.0, Rows_Removed_by_Filter=3, TID_Cond=f"(ctid = ANY ({said}))"),
         Operation="Delete",
     )
     text = json.dumps({"Query Text": "delete\nfrom x", "Plan": plan}, indent=2).replace("\n", "\n\t")
