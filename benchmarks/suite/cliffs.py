@@ -111,18 +111,23 @@ async def run_strangers(stage: Stage, peer: Peer, variant: str, size: int) -> di
         options = {"forbidden_flags": ["paused"]}
         ours = f"and id > {2 * STRANGERS} order by id desc"
         seen = await drain(peer, variant, jobs, size, loop=stage.loop, among=ours, options=options)
-        worker = await Child.begin(peer, "work", jobs.dsn, loop=stage.loop, options=options, tick_s=SELDOM_S)
-        try:
-            await worker.go()
-            await asyncio.sleep(2)
-            before, server_before = cpu_s(worker.pid), stage.postgres.cpu_s()
-            await asyncio.sleep(IDLE_S)
-            spent, of_server = cpu_s(worker.pid) - before, stage.postgres.cpu_s() - server_before
-            report = await worker.report()
-        finally:
-            await worker.close()
+        return seen | await idle(stage, peer, jobs.dsn, options=options)
+
+
+async def idle(stage: Stage, peer: Peer, dsn: str, **wish: Any) -> dict[str, Any]:
+    """Measure the share of a CPU that a worker takes while it finds nothing to do, and that of the server."""
+    worker = await Child.begin(peer, "work", dsn, loop=stage.loop, tick_s=SELDOM_S, **wish)
+    try:
+        await worker.go()
+        await asyncio.sleep(2)
+        before, server_before = cpu_s(worker.pid), stage.postgres.cpu_s()
+        await asyncio.sleep(IDLE_S)
+        spent, of_server = cpu_s(worker.pid) - before, stage.postgres.cpu_s() - server_before
+        report = await worker.report()
+    finally:
+        await worker.close()
     check(peer.name, [report], 0)
-    return seen | {"idle_cpu": spent / IDLE_S, "idle_cpu_of_server": of_server / IDLE_S}
+    return {"idle_cpu": spent / IDLE_S, "idle_cpu_of_server": of_server / IDLE_S}
 
 
 CLIFFS: dict[str, Work] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from benchmarks.suite.ratios import HEADLINES, Headline
+from benchmarks.suite.headline import Headline
+from benchmarks.suite.ratios import HEADLINES
 from benchmarks.suite.report import number
 from benchmarks.suite.result import Result
 

@@ -3,75 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from benchmarks.peers.registry import FLOOR, OTHERS, OURS
-from benchmarks.suite.result import MAIN, Entry, Series, ratio, series
-from benchmarks.suite.works import WORKS
+from benchmarks.suite.headline import Headline, Range
+from benchmarks.suite.limit_goals import OF_LIMITS
+from benchmarks.suite.result import MAIN, Entry
 
-Range = tuple[float, float]
 POSTGRES = tuple(peer.name for peer in OTHERS if peer.store == "postgres")
 REDIS = tuple(peer.name for peer in OTHERS if peer.store == "redis")
 EVERYBODY = POSTGRES + REDIS
-GRACE = 0.05  # how far a figure may miss its goal: two runs differ by as much
-
-
-@dataclass(frozen=True, kw_only=True)
-class Headline:
-    """One figure.
-
-    Args:
-        name: Its key in the result.
-        words: Its description.
-        goal: The goal; None for a figure that is only informative.
-        better: Which side of the goal is the right one.
-        work: The work of asyncq.
-        field: The figure of the work, or one of its details.
-        theirs: The queues by the best of which it is divided; none for the figure itself.
-        variant: Only this variant of theirs; any by default.
-        their_work: The work of these queues, if it differs.
-    """
-
-    name: str
-    words: str
-    goal: float | None
-    better: Literal["more", "less"] = "more"
-    work: str
-    field: str = "value"
-    theirs: tuple[str, ...] = ()
-    variant: str | None = None
-    their_work: str = ""
-
-    def figure(self, runs: Sequence[Entry], line: str = MAIN) -> tuple[float, Range] | None:
-        """The figure and its range over the rotations; None without the runs for it."""
-        ours = series(runs, line, self.work, OURS.name, "default", self.field)
-        if not ours:
-            return None
-        if not self.theirs:
-            return ours.median, ours.spread
-        theirs = self.rival(runs, line)
-        return None if theirs is None else ratio(ours, theirs)
-
-    def rival(self, runs: Sequence[Entry], line: str) -> Series | None:
-        """The best of those that we are compared with."""
-        work = self.their_work or self.work
-        named = {(run.peer, run.variant) for run in runs if run.work == work and run.peer in self.theirs}
-        chosen = [
-            found
-            for peer, variant in sorted(named)
-            if self.variant in (None, variant) and (found := series(runs, line, work, peer, variant, self.field))
-        ]
-        best = max if WORKS[work].better == "more" else min
-        return best(chosen, key=lambda found: found.median) if chosen else None
-
-    def is_met(self, value: float) -> bool | None:
-        """Whether the goal is reached, or nearly; None where there is none."""
-        if self.goal is None:
-            return None
-        return value >= self.goal * (1 - GRACE) if self.better == "more" else value <= self.goal * (1 + GRACE)
-
-
 OURSELVES = (OURS.name,)
 LEAST = (FLOOR.name,)
 HEADLINES: tuple[Headline, ...] = (
@@ -233,25 +173,25 @@ HEADLINES: tuple[Headline, ...] = (
         work="ready",
         field="of_plain",
     ),
-    Headline(name="serial_ms_per_job", words="serial queue, ms a job", goal=1.0, better="less", work="serial"),
+    Headline(name="serial_ms_per_job", words="serial queue, ms a job", goal=1.5, better="less", work="serial"),
     Headline(
         name="serial_4_ms_per_job",
         words="serial queue at concurrency 4, ms a job",
-        goal=1.0,
+        goal=1.5,
         better="less",
         work="serial_4",
     ),
     Headline(
         name="queues_vs_plain",
         words="10,000 queues of 10, to drain",
-        goal=0.4,
+        goal=0.35,
         work="queues",
         field="of_plain",
     ),
     Headline(
         name="queues_longest_fetch_ms",
         words="10,000 queues of 10, longest fetch, ms",
-        goal=20.0,
+        goal=25.0,
         better="less",
         work="queues",
         field="longest_fetch_ms",
@@ -259,7 +199,7 @@ HEADLINES: tuple[Headline, ...] = (
     Headline(
         name="few_queues_longest_fetch_ms",
         words="10 queues of 10,000, longest fetch, ms",
-        goal=20.0,
+        goal=25.0,
         better="less",
         work="few_queues",
         field="longest_fetch_ms",
@@ -267,7 +207,7 @@ HEADLINES: tuple[Headline, ...] = (
     Headline(
         name="many_queues_longest_fetch_ms",
         words="1,000,000 queues of 1, longest fetch, ms",
-        goal=20.0,
+        goal=25.0,
         better="less",
         work="many_queues",
         field="longest_fetch_ms",
@@ -279,6 +219,7 @@ HEADLINES: tuple[Headline, ...] = (
         work="stuck",
         field="of_plain",
     ),
+    *OF_LIMITS,
     Headline(name="snapshot_last_vs_first", words="old snapshot, last 100,000 to first", goal=0.8, work="snapshot"),
     Headline(
         name="listeners_vs_none",

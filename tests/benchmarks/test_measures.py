@@ -6,6 +6,7 @@ from benchmarks.peers.asyncq.tasks import nap_s
 from benchmarks.suite.cliffs import rate_between
 from benchmarks.suite.drains import called, check
 from benchmarks.suite.latency import percentiles
+from benchmarks.suite.limits import gaps_ms
 from benchmarks.suite.loads import idle_share
 from benchmarks.suite.places import Unfit
 
@@ -42,6 +43,20 @@ def test_an_unused_slot_counts_as_idle() -> None:
 def test_the_tail_is_read_from_sorted_delays() -> None:
     """The median is the figure, the tail a detail."""
     assert {"value": 50.0, "p95": 95.0, "p99": 99.0} == percentiles([float(delay) for delay in range(100)])
+
+
+def test_a_gap_is_the_time_from_an_end_to_the_next_start() -> None:
+    """The call itself is not part of it, nor is the time before the first one."""
+    notes = [(0, 0), (1, 5_000_000), (4, 6_000_000), (5, 11_000_000), (2, 14_000_000), (3, 19_000_000)]
+
+    assert [1.0, 3.0] == gaps_ms(notes)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 2, 3, 1), (1, 0, 2, 3)])
+def test_calls_that_overlap_make_the_run_unfit(order: tuple[int, ...]) -> None:
+    """A limit that is exceeded would look fast."""
+    with pytest.raises(Unfit, match="in spite of the limit"):
+        gaps_ms([(number, at) for at, number in enumerate(order)])
 
 
 class Gone:

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.peers.registry import ALL
-from benchmarks.suite.ratios import HEADLINES, Headline, figures
+from benchmarks.suite.headline import Headline
+from benchmarks.suite.ratios import HEADLINES, figures
 from benchmarks.suite.recorded import SHARES, below
 from benchmarks.suite.works import WORKS
 from tests.benchmarks.made import runs

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asyncq import Call, Collect, ConstantRetry, JobContext, RunInfo, Task, resource, task, use
+from asyncq import Call, Collect, ConstantRetry, JobContext, JobSpec, RunInfo, Task, resource, task, use
 from benchmarks.peers.role import Note
 
 
@@ -150,11 +150,67 @@ async def around(id: int, ctx: JobContext, opened: list[int] = use(numbers)) -> 
     note(id)
 
 
+KEYS = 10_000
+SLOT_S = 0.005
+
+
+@task
+async def roomy(id: int, ctx: JobContext) -> None:
+    """Count the call; its limit is never reached."""
+    note(id)
+
+
+@task
+async def keyed_1(id: int, key: int, ctx: JobContext) -> None:
+    """Count the call; one at once of each key."""
+    note(id)
+
+
+@task
+async def keyed_3(id: int, key: int, ctx: JobContext) -> None:
+    """Count the call; three at once of each key."""
+    note(id)
+
+
+@task
+async def slot(id: int, ctx: JobContext) -> None:
+    """Note the start and the end of a call that lasts a while; one at once."""
+    note(2 * id)
+    await asyncio.sleep(SLOT_S)
+    note(2 * id + 1)
+
+
+@task
+async def blocked(id: int, key: int, ctx: JobContext) -> None:
+    """Run for ever; one at once of each key."""
+    note(id)
+    await asyncio.Event().wait()
+
+
 TASKS: dict[str, Task[...]] = {
     each.name: each
-    for each in (noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected, kept, around)
+    for each in (
+        *(noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected, kept, around),
+        *(roomy, keyed_1, keyed_3, slot, blocked),
+    )
 }
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
+WITH_KEYS = ("keyed_1", "keyed_3", "blocked")
+# Task -> how many of its jobs may run at once, and the member of the payload that is the key, if each key has a limit.
+LIMITS: dict[str, tuple[int, str | None]] = {
+    "roomy": (1_000, None),
+    "keyed_1": (1, "key"),
+    "keyed_3": (3, "key"),
+    "slot": (1, None),
+    "blocked": (1, "key"),
+}
+
+
+def job_of(name: str, number: int) -> JobSpec:
+    """The job with this number of a task."""
+    if name in WITH_KEYS:
+        return TASKS[name].job(number, number % KEYS)
+    return TASKS[name].job(letter(number) if name in WITH_LETTERS else number)
 
 
 async def alone(handler: Callable[[Letter, JobContext], Awaitable[None]], at_once: int, calls: int) -> float:
