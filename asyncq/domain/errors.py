@@ -359,12 +359,18 @@ class RetryAfter(HandlerSignal):
     Args:
         delay: The time until the next attempt; a timedelta, or a number of seconds, not negative.
         reason: The text for `last_error`.
+        partition: Whether the other jobs of its partition wait too: those of its task, or with its key, if the task has
+            a limit. Then no attempt is counted. For a service that refuses all requests with one key for a while. False
+            by default.
     """
 
-    def __init__(self, delay: timedelta | float, reason: str = "") -> None:
+    def __init__(self, delay: timedelta | float, reason: str = "", *, partition: bool = False) -> None:
         super().__init__(reason)
+        if not isinstance(partition, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigurationError(f"partition must be True or False, got {partition!r}")
         self.delay_s = seconds(delay)
         self.reason = reason
+        self.partition = partition
 
 
 class Snooze(HandlerSignal):

@@ -5,6 +5,7 @@
     Failed         waits for its retry, or discarded at the last  + 1
     TimedOut       the same: the handler ran too long             + 1
     RetryLater     the same with the handler's own delay          + 1
+      partition    waits, as the other jobs of its partition      + 0
     Discarded      discarded at once                              all; one was made
     Snoozed        waits                                          + 0
     Interrupted    due at once; the 11th in a row fails           + 0
@@ -86,11 +87,12 @@ class TimedOut(msgspec.Struct, frozen=True):
 
 
 class RetryLater(msgspec.Struct, frozen=True):
-    """The handler raised RetryAfter."""
+    """The handler raised RetryAfter; with `partition`, its whole partition waits."""
 
     error: str
     delay_s: float
     rest: Rest | None = None
+    partition: bool = False
 
 
 class Discarded(msgspec.Struct, frozen=True):
@@ -186,6 +188,8 @@ def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: flo
             return completion(claim, result=result, fault=fault)
         case Failed(error) | TimedOut(error):
             return _failure(claim, "failed", error, None, policy, random, now)
+        case RetryLater(error, delay_s, partition=True) if not _is_too_late(claim, now + delay_s):
+            return settlement(delay_s=delay_s, error=error, interruptions=0)
         case RetryLater(error, delay_s):
             return _failure(claim, "failed", error, delay_s, policy, random, now)
         case Discarded(error):

@@ -59,7 +59,7 @@ SAMPLES: list[Any] = [
     asyncq.Collect(max=9, within="1 s"),
     asyncq.Limit(3, by="tenant_id", name="tenants", total=9),
     asyncq.Rate(3, per="1 s", by="tenant_id"),
-    RetryAfter(5, "busy"),
+    RetryAfter(5, "busy", partition=True),
     Snooze(timedelta(minutes=1)),
     Discard("no use"),
     InvalidJob("a payload is too large", code="GWBPL", field="payload", limit=5, length=6),

@@ -146,4 +146,11 @@ def test_retry_after_carries_its_delay_and_its_reason() -> None:
     """The reason ends up in `last_error`."""
     signal = RetryAfter(timedelta(minutes=2), "busy")
 
-    assert (120.0, "busy") == (signal.delay_s, signal.reason)
+    assert (120.0, "busy", False) == (signal.delay_s, signal.reason, signal.partition)
+
+
+def test_retry_after_may_be_for_the_whole_partition() -> None:
+    """A text would be true, whatever it says."""
+    assert RetryAfter(5, partition=True).partition
+    with pytest.raises(ConfigurationError, match="partition must be True or False, got 'no'"):
+        RetryAfter(5, partition="no")  # type: ignore[arg-type]

@@ -90,6 +90,12 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         RetryLater("R", 5.0),
         failure(delay_s=5.0, error="R", discarded=True),
     ),
+    (
+        "retry later with its partition",
+        LAST,
+        RetryLater("R", 5.0, partition=True),
+        settlement(delay_s=5.0, error="R", interruptions=0),
+    ),
     ("discarded", FIRST, Discarded("D"), failure(attempts=32767, error="D", discarded=True)),
     ("snoozed", FIRST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
     ("snoozed at the last attempt", LAST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),
@@ -143,6 +149,7 @@ TOO_LATE: list[tuple[Outcome, str]] = [
     (Failed("E"), f"E\n\n{PAST_DEADLINE}"),
     (TimedOut("T", 30.0), f"T\n\n{PAST_DEADLINE}"),
     (RetryLater("R", 20.0), f"R\n\n{PAST_DEADLINE}"),
+    (RetryLater("R", 20.0, partition=True), f"R\n\n{PAST_DEADLINE}"),
     (Snoozed(20.0), PAST_DEADLINE),
 ]
 

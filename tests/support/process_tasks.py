@@ -33,6 +33,8 @@ def fail(how: str) -> object:
             raise Discard("no use")
         case "retry":
             raise RetryAfter(600, "busy")
+        case "refused":
+            raise RetryAfter(600, "429", partition=True)
         case "snooze":
             raise Snooze(600)
         case "group":

@@ -40,7 +40,7 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
 class Raised(msgspec.Struct, frozen=True, tag=True):
     """The handler raised, or could not be called. `error` is the text for `last_error`, `message` its first part.
 
-    A verdict of the handler has its name, its reason and its delay.
+    A verdict of the handler has its name, its reason and its delay; `partition` is that of a RetryAfter.
     """
 
     error: str
@@ -48,6 +48,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     message: str
     verdict: Literal["Discard", "RetryAfter", "Snooze"] | None = None
     delay_s: float = 0.0
+    partition: bool = False
 
 
 class Logged(msgspec.Struct, frozen=True, tag=True):

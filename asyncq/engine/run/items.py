@@ -3,7 +3,8 @@
     the outcomes of the items                  the outcome of the run
     all good                                   Completed
     Discards, and good ones                    Discarded, with the items of the Discards as payload
-    a RetryAfter                               RetryLater, with the longest wait of all verdicts
+    a RetryAfter                               RetryLater, with the longest wait of all verdicts; for the partition if
+                                               one of them is, and then no attempt counts
     Snoozes, and good ones                     Snoozed, with the longest wait; no attempt counts
     any other exception                        Failed
 
@@ -28,7 +29,7 @@ from asyncq.domain.outcome import (
     clean_error,
     error_line,
 )
-from asyncq.engine.run.verdict import longest_s, traceback_of, verdict_among
+from asyncq.engine.run.verdict import backs_off, longest_s, traceback_of, verdict_among
 
 NAMED = 10
 LONGEST_LINE = 1000
@@ -62,7 +63,7 @@ def outcome_of_items(returned: Any, payload: str, stored: Callable[[str], str]) 
     if len(waits) == len(failed) and all(isinstance(verdict, Snooze) for verdict in waits):
         return Snoozed(longest_s(waits), rest), None
     if any(isinstance(verdict, RetryAfter) for verdict in waits):
-        return RetryLater(said, longest_s(waits), rest), whole
+        return RetryLater(said, longest_s(waits), rest, backs_off(waits)), whole
     return Failed(said, rest), whole
 
 

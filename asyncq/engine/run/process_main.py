@@ -187,8 +187,8 @@ def _raised(error: BaseException) -> Raised:
     match outcome:
         case Discarded(text):
             return Raised(text, name, _reason(error, text, message), "Discard")
-        case RetryLater(text, delay_s):
-            return Raised(text, name, _reason(error, text, message), "RetryAfter", delay_s)
+        case RetryLater(text, delay_s, partition=partition):
+            return Raised(text, name, _reason(error, text, message), "RetryAfter", delay_s, partition)
         case Snoozed(delay_s):
             return Raised("", name, message, "Snooze", delay_s)
         case Failed(text):

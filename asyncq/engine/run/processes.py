@@ -165,7 +165,7 @@ def _error(raised: Raised) -> Exception:
         case "Discard":
             verdict: Discard | RetryAfter = Discard(raised.message)
         case "RetryAfter":
-            verdict = RetryAfter(raised.delay_s, raised.message)
+            verdict = RetryAfter(raised.delay_s, raised.message, partition=raised.partition)
     if traceback:
         verdict.__cause__ = error
     return verdict

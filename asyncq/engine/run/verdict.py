@@ -4,7 +4,8 @@ A handler may raise a verdict (`Discard`, `RetryAfter`, `Snooze`) alone or in ex
 
     the group holds                        the outcome
     a Discard                              Discarded
-    a RetryAfter, no Discard               RetryLater, with the longest wait of all verdicts
+    a RetryAfter, no Discard               RetryLater, with the longest wait of all verdicts; for the partition if one
+                                           of them is, and then no attempt counts
     Snoozes, and no other error            Snoozed, with the longest wait
     Snoozes, and other errors              Failed: a snooze counts no attempt, and would hide these errors
     cancellations only                     as one CancelledError
@@ -18,7 +19,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from asyncq.domain.errors import Discard, ProcessDied, RaisedInProcess, RetryAfter, Snooze, members_of, seconds
@@ -66,7 +67,8 @@ def outcome_of(error: BaseException, *, interrupted: bool, timed_out: TimedOut |
         case Discard():
             return Discarded(_last_error("Discard", verdict, whole))
         case RetryAfter():
-            return RetryLater(_last_error("RetryAfter", verdict, whole), longest_s(errors))
+            said = _last_error("RetryAfter", verdict, whole)
+            return RetryLater(said, longest_s(errors), partition=backs_off(errors))
         case _:
             return Snoozed(longest_s(errors))
 
@@ -93,6 +95,11 @@ def verdict_among(errors: Sequence[BaseException]) -> Discard | RetryAfter | Sno
 def longest_s(errors: Sequence[BaseException]) -> float:
     """The longest wait of the verdicts among these errors."""
     return max(seconds(error.delay_s) for error in errors if isinstance(error, RetryAfter | Snooze))
+
+
+def backs_off(errors: Iterable[object]) -> bool:
+    """Whether one of the verdicts asks that the whole partition of the job waits."""
+    return any(isinstance(error, RetryAfter) and error.partition for error in errors)
 
 
 def _last_error(name: str, verdict: Discard | RetryAfter, whole: BaseException) -> str:

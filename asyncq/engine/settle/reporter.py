@@ -74,14 +74,14 @@ class Reporter:
         match outcome:
             case Completed():
                 self.ended_well([run] if run is not None else [])
-            case Failed() | RetryLater() | Discarded():
+            case Failed() | Discarded():
                 self._attempt_failed(run, settlement)
             case TimedOut(timeout_s=timeout_s):
                 self._emit(JobTimedOut, run, duration_s=_took_s(run), timeout_s=timeout_s)
                 self._attempt_failed(run, settlement)
-            case Interrupted() | Aborted() | Snoozed() if settlement.attempts:
+            case RetryLater() | Interrupted() | Aborted() | Snoozed() if settlement.attempts:
                 self._attempt_failed(run, settlement)
-            case Snoozed(delay_s):
+            case Snoozed(delay_s) | RetryLater(delay_s=delay_s):
                 self._emit(JobSnoozed, run, delay_s=delay_s)
             case Interrupted():
                 self._emit(JobInterrupted, run)

@@ -72,6 +72,9 @@ async def payload_of(client: Client, job_id: int) -> list[Any]:
         pytest.param([None, asyncio.CancelledError(), 7, KeyboardInterrupt()], "JobRetried", 1, [1, 3], id="any error"),
         pytest.param([None, ValueError, 7, 7], "JobRetried", 1, [1], id="a class of exceptions"),
         pytest.param([RetryAfter(5), None, BROKEN, None], "JobRetried", 1, [0, 2], id="one has its own wait"),
+        pytest.param(
+            [RetryAfter(5, partition=True), None, BROKEN, None], "JobSnoozed", 0, [0, 2], id="key was refused"
+        ),
         pytest.param([None, Discard("gone"), None, None], "JobDiscarded", 1, [1], id="given up"),
         pytest.param([None, Discard("gone"), BROKEN, None], "JobRetried", 1, [2], id="given up beside a failure"),
         pytest.param([None, Discard("gone"), Snooze(5), None], "JobRetried", 1, [2], id="given up beside a snooze"),

@@ -113,7 +113,7 @@ async def test_a_process_ends_in_order_with_its_worker(client: Client, make_work
 async def test_a_handler_in_a_process_raises(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
     """Errors and verdicts decide as those of other handlers, and the process goes on with the next job."""
     results = Results()
-    hows = ["value", "exit", "retry", "snooze", "discard", "group", "unreadable"]
+    hows = ["value", "exit", "retry", "refused", "snooze", "discard", "group", "unreadable"]
     added = {how: (await client.add_job(fail, how)).id for how in hows}
     odd = await client.add_job("who", {"wrod": 1})
     await make_worker(fail, who, concurrency=1, middleware=[results]).run_once()
@@ -121,12 +121,14 @@ async def test_a_handler_in_a_process_raises(client: Client, make_worker: MakeWo
     errors = {how: job.last_error or "" for how, job in jobs.items()}
 
     assert [added["value"], added["exit"], added["retry"], odd.id] == seen.ids(JobRetried)
-    assert ([added["snooze"]], [added["discard"], added["group"]]) == (seen.ids(JobSnoozed), seen.ids(JobDiscarded))
+    assert [added["refused"], added["snooze"]] == seen.ids(JobSnoozed)
+    assert [added["discard"], added["group"]] == seen.ids(JobDiscarded)
     assert errors["value"].startswith("ValueError: no such thing\n\nTraceback (most recent call last):\n")
     assert 'raise ValueError("no such thing")' in errors["value"]
     assert "process_main.py" not in errors["value"]
     assert errors["exit"].startswith("SystemExit: 3\n")
-    assert ("RetryAfter: busy", "Discard: no use") == (errors["retry"], errors["discard"])
+    assert ("RetryAfter: busy", "RetryAfter: 429") == (errors["retry"], errors["refused"])
+    assert ("Discard: no use", 0) == (errors["discard"], jobs["refused"].attempts)
     assert errors["group"].startswith("Discard: of a group\n\n")
     assert "ValueError: another one" in errors["group"]
     assert 600 == seen.of(JobRetried)[2].delay_s

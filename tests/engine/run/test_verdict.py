@@ -72,6 +72,24 @@ def test_the_verdict_in_a_group_decides(name: str) -> None:
     assert expected == (kind, delay_s, line)
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RetryAfter(5), False),
+        (RetryAfter(5, partition=True), True),
+        (group(RetryAfter(5), group(RetryAfter(2, partition=True))), True),
+        (group(RetryAfter(5), Snooze(2)), False),
+    ],
+    ids=["none", "alone", "in a group", "beside a snooze"],
+)
+def test_a_partition_waits_if_any_verdict_asks_for_it(error: BaseException, expected: bool) -> None:
+    """Each child of a task group may have met the refusal."""
+    outcome = outcome_of(error, interrupted=False)
+
+    assert isinstance(outcome, RetryLater)
+    assert (5.0, expected) == (outcome.delay_s, outcome.partition)
+
+
 def test_a_group_of_cancellations_of_the_worker_is_an_interruption() -> None:
     """The same as one CancelledError: no attempt is counted."""
     assert Interrupted() == outcome_of(group(CANCELLED, group(CANCELLED)), interrupted=True)
@@ -210,21 +228,27 @@ async def test_a_verdict_of_a_child_task_decides_the_outcome(
             children.start_soon(give, RetryAfter(timedelta(minutes=5), "busy"))
 
     @task
+    async def back_off() -> None:
+        async with anyio.create_task_group() as children:
+            children.start_soon(anyio.sleep_forever)
+            children.start_soon(give, RetryAfter(timedelta(minutes=5), "429", partition=True))
+
+    @task
     async def snooze() -> None:
         async with asyncio.TaskGroup() as children:
             children.create_task(give(Snooze(timedelta(minutes=5))))
             children.create_task(give(Snooze(timedelta(minutes=9))))
 
-    added = [await client.add_job(one) for one in (discard, retry, snooze)]
-    await make_worker(discard, retry, snooze).run_once()
+    added = [await client.add_job(one) for one in (discard, retry, snooze, back_off)]
+    await make_worker(discard, retry, snooze, back_off).run_once()
     jobs = [await client.get_job(job.id) for job in added]
 
-    assert [[added[0].id], [added[1].id], [added[2].id]] == [
+    assert [[added[0].id], [added[1].id], [added[2].id, added[3].id]] == [
         seen.ids(kind) for kind in (JobDiscarded, JobRetried, JobSnoozed)
     ]
-    assert ["Discard: no use", "RetryAfter: busy", None] == [job.last_error for job in jobs]
-    assert [JobState.DISCARDED, JobState.RETRYABLE, JobState.SCHEDULED] == [job.state for job in jobs]
-    assert [0, 1] == [job.attempts for job in jobs[:0:-1]]
+    assert ["Discard: no use", "RetryAfter: busy", None, "RetryAfter: 429"] == [job.last_error for job in jobs]
+    assert [JobState.DISCARDED, JobState.RETRYABLE, *[JobState.SCHEDULED] * 2] == [job.state for job in jobs]
+    assert [1, 0, 0] == [job.attempts for job in jobs[1:]]
 
 
 async def test_a_handler_that_answers_a_stop_with_a_group_is_interrupted(
