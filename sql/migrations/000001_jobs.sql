@@ -9,11 +9,18 @@
 --   keep_s         how long an ended job is kept in _ended_jobs, in seconds from its end, as the last worker of the task said;
 --                  null: it is not kept
 --   keeps_payload  whether its payload is kept with it
+--   paused_at      since when its jobs do not start; null: it is not paused
+--   limit_id       the limit of its jobs, a row of _limits; null: none
+--   by             where a payload has the key of the limit: the names of members, from the outer to the inner; null: there is
+--                  one key for all jobs
 create table asyncq._tasks (
   retired_in xid8,
   keep_s float8,
+  paused_at timestamptz,
   id int generated always as identity constraint tasks_pkey primary key,
+  limit_id smallint,
   keeps_payload boolean not null default true,
+  by text[] collate "C",
   identifier text collate "C" not null
     constraint tasks_identifier_key unique
     constraint tasks_identifier_check check (length(identifier) <= 128)
@@ -28,6 +35,8 @@ create table asyncq._tasks (
 --   attempts_made  the attempts of a job that was discarded before its last one: by its handler, by hand, or as its key was taken. Else null.
 --   interruptions  how often in a row a shutdown interrupted it, or its transaction was hindered
 --   queue          the name of a serial queue
+--   partition      the partition that limits it, see _partition_of; null: no limit
+--   shared         true if its claim may run beside other claims of its queue, whose limit is raised; null for most jobs
 --   key            the job key
 --   unique_key     the SHA-256 of what the unique policy of the job compares
 --   expires_at     if its first run has not started by then, it ends as cancelled; null once a run began
@@ -46,6 +55,7 @@ create table asyncq._jobs (
   expires_at timestamptz,
   deadline_at timestamptz,
   lock_token bigint,
+  partition bigint,
   task_id int not null,
   locked_by int,
   revision int not null default 0,
@@ -54,6 +64,7 @@ create table asyncq._jobs (
   max_attempts smallint not null default 25,
   interruptions smallint not null default 0,
   attempts_made smallint,
+  shared boolean,
   queue text collate "C",
   key text collate "C",
   flags jsonb,
@@ -126,22 +137,17 @@ create type asyncq._claim as (
   deadline_s float8
 );
 
--- fetch_jobs, next_due, unknown_tasks: ready and future jobs without a queue, in the order in which they run.
+-- fetch_jobs, next_due: ready and future jobs without a partition, in the order in which they run.
 create index jobs_ready on asyncq._jobs (priority, run_at, id)
-  where queue is null and locked_by is null and attempts < max_attempts;
+  where partition is null and locked_by is null and attempts < max_attempts;
 
--- fetch_jobs, next_due, unknown_tasks: the same for jobs of named queues.
-create index jobs_ready_queued on asyncq._jobs (priority, run_at, id)
-  where queue is not null and locked_by is null and attempts < max_attempts;
+-- fetch_jobs, claim_next, _heads: those of a partition, of each task and priority in the order in which they run.
+create index jobs_ready_partitioned on asyncq._jobs (partition, task_id, priority, run_at, id)
+  where partition is not null and locked_by is null and attempts < max_attempts;
 
--- fetch_jobs: the first job of each queue, when the window over jobs_ready_queued is full of busy queues. The first
--- column is a hash of the name: a walk over the queues begins at a random one, with the same chance for each.
-create index jobs_ready_by_queue on asyncq._jobs (hashtextextended(queue, 0), priority, run_at, id)
-  where queue is not null and locked_by is null and attempts < max_attempts;
-
--- The second fence of serial queues: two running jobs of one queue cannot be stored.
+-- The second fence of serial queues: two running jobs of one queue cannot be stored, unless its limit allows that.
 create unique index jobs_one_running_per_queue on asyncq._jobs (queue)
-  where locked_by is not null and queue is not null;
+  where locked_by is not null and queue is not null and shared is null;
 
 -- add_job with a key. Partial, so that writers of jobs without a key take no lock on it.
 create unique index jobs_key on asyncq._jobs (key) where key is not null;
@@ -168,20 +174,65 @@ create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_a
 -- expire_jobs: waiting jobs that may expire. Other jobs do not enter it.
 create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not null and locked_by is null;
 
--- The lock of a serial queue: its row exists only while one of its jobs runs. fetch_jobs inserts it, the statement that
--- ends the claim deletes it, each in the transaction that writes the job.
-create table asyncq._queues (
-  locked_by int not null,
-  name text collate "C" constraint queues_pkey primary key
+-- The limits: how many jobs may run at once, and how often they may start. A limit holds for each of its partitions.
+--   at_once   how many jobs of a partition may run at once; null: as many as there are
+--   fair      whether its partitions take turns; else the order is that of their first jobs
+create table asyncq._limits (
+  at_once int,
+  id smallint constraint limits_pkey primary key,
+  fair boolean not null default false,
+  name text collate "C" not null constraint limits_name_key unique
+);
+-- 1: a named queue is a partition of this limit, 2: the jobs of a task without a limit that was paused.
+insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tasks', null);
+
+-- A partition: the jobs of a limit that have the same key. A row is inserted by the first claim, and written by fetches
+-- only, which lock it, or by administrators. Ends of claims insert wakeups.
+--   id         the number of the limit and 48 bits of a hash of the key, see _partition
+--   running    how many of its claims were made, less those whose end a fetch has counted; 0 while it has no limit at once
+--   at_once    replaces that of the limit; null: it does not
+--   not_before    until then no job starts; null: no such time
+--   paused_at  since when no job starts; null: it is not paused
+create table asyncq._partitions (
+  id bigint constraint partitions_pkey primary key,
+  not_before timestamptz,
+  paused_at timestamptz,
+  running int not null default 0,
+  at_once int,
+  key text collate "C"
 ) with (
-  -- A row dies with each job of a queue, and few rows live: as for _jobs, but there is never much to read.
+  -- Most fetches write the row, and no column of an index: with room on the page it needs no new entries.
+  fillfactor = 50,
   autovacuum_vacuum_threshold = 2000,
+  autovacuum_vacuum_scale_factor = 0.02,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
+
+-- Wakeups: from a moment on, a fetch has to look at a partition for jobs of a task and priority. Whatever makes such a
+-- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that it
+-- saw. No wakeup is ever updated.
+--   freed   how many claims of the partition have ended
+--   flags   those of the only job to look for; null: not known, or none
+create table asyncq._wakeups (
+  at timestamptz not null,
+  partition bigint not null,
+  task_id int not null,
+  freed int not null default 0,
+  priority smallint not null,
+  flags jsonb
+) with (
+  -- A row dies with each claim or end, and few rows live: as for _jobs, but there is never much to read.
+  autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_scale_factor = 0,
   autovacuum_vacuum_insert_threshold = -1,
   autovacuum_vacuum_cost_delay = 0,
   vacuum_index_cleanup = on,
   vacuum_truncate = off
 );
+
+-- fetch_jobs, next_due, unknown_tasks: of each task and priority the first wakeups.
+create index wakeups_order on asyncq._wakeups (task_id, priority, at);
 
 -- The jobs that one fetch claimed, as one row: a claim in each job's row took most of the server's time in a drain. A
 -- batch contains new jobs that wait for nothing: no key, policy, flag, attempt.
@@ -192,7 +243,7 @@ create table asyncq._queues (
 --   unsettled   a bit for each job, in the order of the arrays: 1 while its claim exists
 --   ids         in order. The other arrays hold the other fields of the job in the same order. A field without an array is null or
 --               0, and updated_at is created_at.
---   queue, meta   null as a whole where no job has one
+--   partition, queue, meta   null as a whole where no job has one
 create table asyncq._batches (
   lock_token bigint not null,
   locked_at timestamptz not null,
@@ -204,6 +255,7 @@ create table asyncq._batches (
   task_id int[] not null,
   priority smallint[] not null,
   max_attempts smallint[] not null,
+  partition bigint[],
   queue text[] collate "C",
   meta jsonb[],
   payload json[] not null,
@@ -229,7 +281,7 @@ create table asyncq._batches (
 alter table asyncq._batches
   alter ids set storage external, alter run_at set storage external, alter created_at set storage external,
   alter task_id set storage external, alter priority set storage external, alter max_attempts set storage external,
-  alter queue set storage external, alter meta set storage external, alter payload set storage external;
+  alter partition set storage external, alter queue set storage external, alter meta set storage external, alter payload set storage external;
 
 -- The last report of progress of each claim. A later claim of the job has its own row: a worker that lost its claim
 -- overwrites nothing. After the end of the claim no reader finds the row, and its worker or a prune deletes it. It is

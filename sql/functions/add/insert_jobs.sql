@@ -11,15 +11,16 @@ declare
   same constant text := (
     select min(job.identifier) from unnest(jobs) as job having min(job.identifier) = max(job.identifier));
   ids bigint[];
+  partitioned bigint[];
 begin
   with added as (
     -- The ids are drawn in the order of the rows, the answer is sorted by them.
     insert into asyncq._jobs
-      (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, key, flags, payload, meta, unique_key,
+      (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, key, flags, payload, meta, unique_key,
         keep_until, keep_states, extras, expires_at, deadline_at)
     select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
-      asyncq._max_attempts(job.max_attempts), job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta,
-      job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
+      asyncq._max_attempts(job.max_attempts), asyncq._partition_of(job.task_id, job.queue_name, job.payload), job.queue_name,
+      job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
       asyncq._kept_states(job.states, job.idempotency_key), job.extras,
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
@@ -34,11 +35,14 @@ begin
       -- In their order; and with an offset, so that the task is not looked up once more for the condition.
       order by given.ordinality offset 0) as job
     where job.task_id is not null
-    returning id)
-  select array_agg(id order by id) into ids from added;
+    returning id, partition)
+  select array_agg(id order by id), array_agg(id) filter (where partition is not null) into ids, partitioned from added;
   if coalesce(cardinality(ids), 0) <> cardinality(jobs) then
     raise exception using errcode = '40001',
       message = 'a task vanished while its job was added; the same call will work';
+  end if;
+  if partitioned is not null then
+    perform asyncq._wake_partitions(partitioned);
   end if;
   return ids;
 end
@@ -54,16 +58,21 @@ declare
   moment constant timestamptz := asyncq.now();
   due constant timestamptz := coalesce(job.run_at, moment);
   added bigint;
+  its_partition bigint;
 begin
-  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, queue, flags, payload, meta,
+  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, flags, payload, meta,
       extras, keep_until, expires_at, deadline_at)
     select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
-      job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta, job.extras,
+      asyncq._partition_of(known.id, job.queue_name, job.payload), job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta,
+      job.extras,
       asyncq._kept_until(null, null, null, job.extras, moment),
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
     from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
-    returning id into added;
+    returning id, partition into added, its_partition;
+  if its_partition is not null then
+    perform asyncq._wake_partitions(array[added]);
+  end if;
   -- As in _wake_for: the instant decides, not the start of the transaction.
   if added is not null and due <= asyncq.clock() + interval '60 s' then
     perform asyncq._wake_workers();
@@ -84,7 +93,8 @@ declare
   updated int;
 begin
   update asyncq._jobs as old
-    set task_id = task.id, queue = job.queue_name,
+    set task_id = task.id, partition = asyncq._partition_of(task.id, job.queue_name, asyncq._merged_payload(old.payload, coalesce(job.payload, '{}'))),
+      queue = job.queue_name,
       payload = asyncq._merged_payload(old.payload, coalesce(job.payload, '{}')),
       run_at = case when job.job_key_mode = 'preserve_run_at' and old.attempts = 0 then old.run_at
         else coalesce(job.run_at, moment) end,
@@ -105,6 +115,7 @@ begin
     raise exception using errcode = '40001',
       message = 'a task vanished while its job was updated; the same call will work';
   end if;
+  perform asyncq._wake_partitions(ids);
 end
 $$;
 

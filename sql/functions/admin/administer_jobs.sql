@@ -87,6 +87,7 @@ begin
   if act in ('discard', 'reschedule') then
     perform asyncq._tell_discarded(held);
   end if;
+  perform asyncq._wake_partitions(held);
   -- All of them: fetches have skipped a job that was locked here and not changed.
   perform asyncq._wake_for(job_ids);
   if act not in ('cancel', 'complete') then

@@ -80,15 +80,14 @@ begin
   waits := waits or able is null;
 
   if job.queue is not null then
-    select busy.locked_by, running.id, running.locked_at into other
-      from asyncq._queues as busy
-      left join asyncq._all_jobs() as running on running.queue = busy.name and running.locked_by is not null
-      where busy.name = job.queue;
+    select running.locked_by, running.id, running.locked_at into other
+      from asyncq._all_jobs() as running
+      where running.partition = job.partition and running.locked_by is not null
+      order by running.id limit 1;
     if found then
       waits := true;
       return query select 'queue_busy',
-        coalesce('job ' || other.id || ' of its queue runs, on worker ', 'its queue is held by worker ') || other.locked_by
-          || coalesce(' since ' || other.locked_at, '');
+        'job ' || other.id || ' of its queue runs, on worker ' || other.locked_by || ' since ' || other.locked_at;
     else
       -- Only if such jobs come first for every worker that may take this one.
       select ahead.id into other
@@ -96,7 +95,7 @@ begin
         join asyncq._workers as worker on worker.id = taker.id
         left join lateral (
           select earlier.id from asyncq._jobs as earlier
-          where hashtextextended(earlier.queue, 0) = hashtextextended(job.queue, 0) and earlier.queue = job.queue
+          where earlier.partition = job.partition
             and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
             and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
             and asyncq._is_allowed(earlier, worker.forbidden_flags)

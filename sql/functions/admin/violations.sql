@@ -26,7 +26,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   select 'broken_series', job.id, format('is one of %s running jobs of the queue %s', together.running, job.queue)
   from (
     select queue, count(*) as running from asyncq._all_jobs()
-    where locked_by is not null and queue is not null group by queue having count(*) > 1) as together
+    where locked_by is not null and queue is not null and shared is null group by queue having count(*) > 1) as together
   join asyncq._all_jobs() as job on job.queue = together.queue and job.locked_by is not null
   union all
   -- A job key has one job.
@@ -34,18 +34,21 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from (select key, count(*) as jobs from asyncq._jobs where key is not null group by key having count(*) > 1) as shared
   join asyncq._jobs as job on job.key = shared.key
   union all
-  -- The queue of a running job is locked, by the job's worker.
-  select 'unlocked_queue', job.id, format('runs on worker %s, which does not hold its queue %s', job.locked_by, job.queue)
-  from asyncq._all_jobs() as job
-  where job.locked_by is not null and job.queue is not null
-    and not exists (
-      select from asyncq._queues as queue where queue.name = job.queue and queue.locked_by = job.locked_by)
+  -- A partition counts the claims that run: as many as were made, less those whose end a wakeup says.
+  select 'wrong_count', null, format('the partition %s counts %s running jobs, and %s run', counted.id, counted.jobs, counted.running)
+  from asyncq._partition_counts() as counted
+  where counted.is_limited and counted.jobs <> counted.running
   union all
-  -- A queue is locked only while one of its jobs runs.
-  select 'orphan_queue', null, format('the queue %s is locked by worker %s, which runs no job of it', queue.name, queue.locked_by)
-  from asyncq._queues as queue
-  where not exists (
-    select from asyncq._all_jobs() as job where job.queue = queue.name and job.locked_by = queue.locked_by)
+  -- A job that could start is seen by the next fetch.
+  select 'stranded_partition', null, format('the partition %s has a job that could start, and no wakeup', waiting.partition)
+  from (
+    select distinct partition from asyncq._jobs as job
+    where partition is not null and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() - interval '1 s')) as waiting
+  left join asyncq._partition_counts() as counted on counted.id = waiting.partition
+  left join asyncq._partitions as held on held.id = waiting.partition
+  where held.paused_at is null
+    and coalesce(counted.running, 0) < coalesce(held.at_once, (select at_once from asyncq._limits where id = waiting.partition >> 48), 2147483647)
+    and not exists (select from asyncq._wakeups as wakeup where wakeup.partition = waiting.partition)
   union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)
@@ -71,7 +74,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   -- The unique indexes of keys and queues are valid.
   select 'invalid_index', null, format('the index %s is not valid: it keeps nothing apart', broken.indexrelid::regclass)
   from pg_index as broken
-  where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._queues'::regclass,
+  where not broken.indisvalid and broken.indrelid in ('asyncq._jobs'::regclass, 'asyncq._partitions'::regclass,
     'asyncq._key_locks'::regclass, 'asyncq._ended_jobs'::regclass, 'asyncq._requests'::regclass, 'asyncq._attempts'::regclass)
   union all
   -- Unused key locks are removed after a day.

@@ -14,14 +14,14 @@ begin
   job.attempts := 0;
   job.interruptions := 0;
   for job.lock_token, job.locked_at, job.locked_by, job.id, job.run_at, job.created_at, job.updated_at, job.task_id, job.priority,
-    job.max_attempts, job.queue, job.meta, job.payload in
+    job.max_attempts, job.partition, job.queue, job.meta, job.payload in
     select batch.lock_token, batch.locked_at, batch.locked_by, member.id, member.run_at, member.created_at, member.created_at,
-      member.task_id, member.priority, member.max_attempts, member.queue, member.meta, member.payload
+      member.task_id, member.priority, member.max_attempts, member.partition, member.queue, member.meta, member.payload
     from asyncq._batches as batch
     cross join lateral unnest(
-        batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.queue,
+        batch.ids, batch.run_at, batch.created_at, batch.task_id, batch.priority, batch.max_attempts, batch.partition, batch.queue,
         batch.meta, batch.payload)
-      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload, ordinal)
+      with ordinality as member(id, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload, ordinal)
     where (only_id is null or batch.ids @> array[only_id] and member.id = only_id)
       and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
   loop
@@ -29,16 +29,6 @@ begin
   end loop;
 end
 $$;
-
--- The queues whose jobs run in batches; a name may occur more than once.
-create or replace function asyncq._batched_queues() returns setof text
-  language sql stable
-  as $$
-  select member.queue
-  from asyncq._batches as batch
-  cross join lateral unnest(batch.queue) with ordinality as member(queue, ordinal)
-  where member.queue is not null and get_bit(batch.unsettled, member.ordinal::int - 1) = 1
-  $$;
 
 -- All jobs that have not ended, including those of batches. It is inlined, so that the indexes of _jobs are used.
 create or replace function asyncq._all_jobs() returns setof asyncq._jobs

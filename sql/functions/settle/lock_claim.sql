@@ -62,7 +62,8 @@ create or replace function asyncq._complete_claim(
   set enable_seqscan = off
   as $$
 declare
-  serial text;
+  partition bigint;
+  task_id int;
   is_cancelled boolean;
   is_own_doing boolean;
   is_asked_again boolean;
@@ -72,10 +73,10 @@ begin
       message = 'the transaction in which the job was to be completed has ended: its handler must not end it';
   end if;
   -- A visible version of a row whose writer is in progress was written by this transaction, or a savepoint in it.
-  select held.queue, held.cancelled_at is not null, held.rerun is not null,
+  select held.partition, held.task_id, held.cancelled_at is not null, held.rerun is not null,
       case when held.cancelled_at is not null
         then pg_xact_status((pg_current_xact_id()::text::bigint - age(held.xmin))::text::xid8) = 'in progress' end
-    into serial, is_cancelled, is_asked_again, is_own_doing
+    into partition, task_id, is_cancelled, is_asked_again, is_own_doing
     from asyncq._jobs as held
     where held.id = job and held.locked_by = worker and held.lock_token = token
     for update;
@@ -93,8 +94,9 @@ begin
   else
     perform asyncq._end_jobs(array[job], 'completed', array[result], array[duration_s], array[fault]);
   end if;
-  if serial is not null then
-    delete from asyncq._queues where name = serial and locked_by = worker;
+  if partition is not null then
+    perform asyncq._wake_partitions(array[job]);
+    perform asyncq._wake_ended(array[partition], array[task_id]);
     perform asyncq._wake_workers();
   end if;
   return case when is_cancelled then 'cancelled here' when is_asked_again then 'rerun' else 'completed' end;

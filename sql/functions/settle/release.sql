@@ -1,4 +1,4 @@
--- End the claims of jobs whose rows the caller has locked, and free their queues. Every end of a claim calls this,
+-- End the claims of jobs whose rows the caller has locked, and wake their partitions. Every end of a claim calls this,
 -- except the good ends of settle_completed, claim_next and _complete_claim.
 --
 --   the job                              what becomes of it                                     ending
@@ -10,33 +10,34 @@
 --
 -- The other arrays have one element for each id; a missing array or element leaves the column as it is. attempts are
 -- added; delays_s count from now, or from run_at if that is later. Null ids are skipped. A kind says that the
--- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. The
--- function waits for a queue that another transaction locks. A rescue must not wait, and frees the queues itself.
+-- attempt has failed and is recorded in _attempts, unless the job ends or runs again; its run took durations_s. It
+-- waits for no other transaction.
 -- results are the return values of handlers as JSON, for jobs that end as completed. Without one, the error may say
 -- why. payloads are JSON texts: the items of a job that are left to do. The watchers of ended and discarded jobs are
 -- notified.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
-  interruptions int[] default null, kinds text[] default null, durations_s float8[] default null, frees_queues boolean default true,
+  interruptions int[] default null, kinds text[] default null, durations_s float8[] default null,
   results text[] default null, payloads text[] default null)
   returns table (id bigint, ending text)
   language plpgsql volatile
   as $$
 #variable_conflict use_column
 declare
-  queues text[];
-  owners int[];
+  partitions bigint[];
+  task_ids int[];
   cancelled bigint[];
   reruns bigint[];
   watched bigint[];
   ended bigint[];
   end_states text[];
 begin
-  select array_agg(job.queue) filter (where job.queue is not null), array_agg(distinct job.locked_by),
+  select array_agg(job.partition) filter (where job.partition is not null),
+      array_agg(job.task_id) filter (where job.partition is not null),
       array_agg(job.id) filter (where job.cancelled_at is not null),
       array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null),
       array_agg(job.id) filter (where job.extras ? 'watchers')
-    into queues, owners, cancelled, reruns, watched
+    into partitions, task_ids, cancelled, reruns, watched
     from asyncq._jobs as job where job.id = any(ids);
   -- First: a row that was cancelled or is to run again cannot be stored without a claim.
   if cancelled is not null then
@@ -100,14 +101,15 @@ begin
   if watched is not null then
     perform asyncq._tell_discarded(watched);
   end if;
-  if frees_queues then
-    delete from asyncq._queues where name = any(queues) and locked_by = any(owners);
+  if partitions is not null then
+    perform asyncq._wake_partitions(ids);
+    perform asyncq._wake_ended(partitions, task_ids);
   end if;
 end
 $$;
 
 -- Let jobs run again that were requested again while they ran. The caller has locked their rows. They are due now, with
--- the last requested payload, as if they had never run. This ends their claims; the caller frees the queues.
+-- the last requested payload, as if they had never run. This ends their claims; the caller wakes their partitions.
 create or replace function asyncq._rerun_jobs(ids bigint[]) returns void
   language plpgsql volatile
   as $$

@@ -56,9 +56,7 @@ begin
       select claim.locked_by from (
         select locked_by from asyncq._jobs where locked_at is not null
         union
-        select locked_by from asyncq._batches
-        union
-        select locked_by from asyncq._queues) as claim
+        select locked_by from asyncq._batches) as claim
       where not exists (select from asyncq._workers as worker where worker.id = claim.locked_by));
   end if;
   if cardinality(gone) = 0 and not thorough then
@@ -91,30 +89,20 @@ begin
           where beaten.id = any(gone)) as ran
       from asyncq._jobs as job left join asyncq._workers as worker on worker.id = job.locked_by
       where job.id = any(held) and job.locked_by = any(gone)) as lost;
-  perform asyncq._release(held, attempts => ran::int[], errors => errors, kinds => kinds, frees_queues => false);
+  perform asyncq._release(held, attempts => ran::int[], errors => errors, kinds => kinds);
   return query
     select job.id, claim.worker_id, job.attempts, job.max_attempts, claim.ran
     from unnest(held, owners, ran, marked) as claim(id, worker_id, ran, is_marked)
     join asyncq._jobs as job on job.id = any(array[claim.id])
     where not claim.is_marked;
-  -- If thorough, also a queue of a live worker whose job was deleted by hand. A queue and its running job are stored
-  -- and deleted in one transaction. `offset 0`: each queue and worker is looked up; an anti-join could read all claims.
-  delete from asyncq._queues
-    where name = any(array(
-      select queue.name from asyncq._queues as queue
-      where (thorough or queue.locked_by = any(gone))
-        and not exists (select from asyncq._jobs as job where job.queue = queue.name and job.locked_by is not null offset 0)
-        and queue.name not in (select asyncq._batched_queues())
-      order by queue.name for update skip locked));
   -- A dead worker may have been on call.
-  if found or cardinality(gone) > 0 then
+  if cardinality(gone) > 0 then
     perform pg_notify('asyncq:jobs', 'all');
   end if;
   delete from asyncq._workers as worker
     where worker.id = any(gone)
       and not exists (select from asyncq._jobs as job where job.locked_by = worker.id and job.locked_at is not null offset 0)
       and not exists (select from asyncq._batches as batch where batch.locked_by = worker.id)
-      and not exists (select from asyncq._queues as queue where queue.locked_by = worker.id)
       and not exists (select from asyncq._handoff_slots as slot where slot.worker_id = worker.id);
 end
 $$;

@@ -1,14 +1,16 @@
 -- claim_next(worker int, ids text, tokens text, max int, token bigint, task_ids text, forbidden_flags text[], now timestamptz, results text, ages text) -> settled bigint, asyncq._claim.*
 -- For jobs of queues that are in no batch: do as settle_completed, and in the same statement claim the next jobs of up
--- to max queues. The rows of these queues in _queues stay. The next job of a queue is the first that is ready. If it is
--- not due, not for this worker, or locked by another transaction, the queue is freed, and a fetch decides.
+-- to max queues. Of such a partition as many jobs run as before, so its row is not written. The next job is the first
+-- that is ready. If it is not due, not for this worker, or locked by another transaction, the partition is woken, and a
+-- fetch decides. So it is if the partition is paused, or its limit is less than what runs: one start may pass at that
+-- moment.
 -- results and ages are those of settle_completed.
 -- Rows: first one for each settled job, with its id in settled, then the claims.
 with given as materialized (
   select $2::text::bigint[] as ids, $3::text::bigint[] as tokens, string_to_array($9::text, chr(30), '') as results,
     $10::text::bigint[] as ages),
 held as materialized (
-  select id, queue from asyncq._jobs
+  select id from asyncq._jobs
   where id = any((select ids from given)::bigint[]) and locked_by = $1
     and lock_token = ((select tokens from given)::bigint[])[width_bucket(id, (select ids from given)::bigint[])]
     and keep_until is null and rerun is null and cancelled_at is null
@@ -16,33 +18,51 @@ held as materialized (
 -- First delete the rows, then claim the next ones: two running jobs of one queue cannot be stored, even for a moment.
 gone as (
   delete from asyncq._jobs as job where id = any(array(select id from held))
-  returning id, queue, case when $9::text is not null then asyncq._keep_completed(
+  returning id, partition, task_id, shared, case when $9::text is not null then asyncq._keep_completed(
     job, (select ids from given), (select results from given), (select ages from given)) end),
 heads as materialized (
-  select head.id, head.queue
-  from (select unnest(array(select queue from gone where queue is not null)) as name limit $4::int) as queue
+  select head.id, ended.partition, ended.shared
+  from (
+    select gone.partition, bool_or(gone.shared) as shared from gone
+    where gone.partition is not null
+      and exists (
+        select from asyncq._partitions as held
+        join asyncq._limits as of_all on of_all.id = (held.id >> 48)::smallint
+        where held.id = gone.partition and held.paused_at is null
+          and (held.not_before is null or held.not_before <= coalesce($8, asyncq.now()))
+          and held.running <= coalesce(held.at_once, of_all.at_once) offset 0)
+    group by gone.partition having count(*) = 1 limit $4::int) as ended
   cross join lateral (
-    select id, job.queue from asyncq._jobs as job
-    where hashtextextended(job.queue, 0) between hashtextextended(queue.name, 0) and hashtextextended(queue.name, 0)
-      and job.queue = queue.name and asyncq._is_ready(job)
-    -- In this order only jobs_ready_by_queue fits. jobs_ready_queued would be read job by job.
-    order by hashtextextended(job.queue, 0), priority, run_at, id limit 1) as head),
+    select first.id
+    from (
+      select kind.task_id, kind.priority from asyncq._heads(ended.partition) as kind order by kind.priority offset 0) as kind
+    cross join lateral (
+      select job.id, job.priority, job.run_at from asyncq._jobs as job
+      where job.partition = ended.partition and job.task_id = kind.task_id and job.priority = kind.priority
+        and asyncq._is_ready(job)
+      order by job.run_at, job.id limit 1) as first
+    order by first.priority, first.run_at, first.id limit 1) as head),
 next as materialized (
-  select job.id, job.queue
+  select job.id, heads.partition, heads.shared
   from heads
   cross join lateral (
-    select id, queue from asyncq._jobs as job
-    where id = heads.id and queue = heads.queue
+    select id from asyncq._jobs as job
+    where id = heads.id and job.partition = heads.partition
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
       and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
+      and not exists (select from asyncq._tasks as task where task.id = job.task_id and task.paused_at is not null offset 0)
     for update skip locked) as job),
-freed as (
-  delete from asyncq._queues
-  where name = any(array(select queue from gone where queue is not null except select queue from next))
-    and locked_by = $1),
+woken as (
+  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
+    select wakeup.at, wakeup.partition, wakeup.task_id, wakeup.freed, wakeup.priority
+    from (
+      select array_agg(partition) as partitions, array_agg(task_id) as task_ids from gone
+      where partition is not null and partition not in (select partition from next) having count(*) > 0) as ended
+    cross join lateral asyncq._ended_wakeups(ended.partitions, ended.task_ids) as wakeup),
 claimed as (
   update asyncq._jobs as job
-  set locked_by = $1, locked_at = coalesce($8, asyncq.now()), lock_token = $5
+  set locked_by = $1, locked_at = coalesce($8, asyncq.now()), lock_token = $5,
+    shared = (select next.shared from next where next.id = job.id)
   where id = any(array(select id from next))
   returning (asyncq._claimed(job)).*)
 select gone.id as settled, claimed.* from gone full join claimed on false

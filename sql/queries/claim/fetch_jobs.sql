@@ -1,9 +1,9 @@
 -- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
--- Claims up to max due jobs, in order of priority, run_at, id; of each named queue at most one, and none while another
--- of it runs. All conditions are in the nodes that lock, so that they are checked again on the newest row. A node locks
--- only the rows that it takes. A row that is locked here and left is invisible to the workers that fetch at this
--- moment, and they would sleep in spite of it. _lock_queues names the one exception. Each lateral subquery is one index
--- probe, whatever the planner knows of the table.
+-- Claims up to max due jobs, in order of priority, run_at, id; of each partition only as many as its limit allows. All
+-- conditions are in the nodes that lock, so that they are checked again on the newest row. Each lateral subquery is one
+-- index probe, whatever the planner knows of the table. A node locks only the rows that it takes: a row that is locked
+-- here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Jobs of
+-- partitions are an exception, since no other fetch reads them meanwhile; _begin_partitions names another one.
 --
 -- A job that is claimed in its row is one row of the answer, with the columns of _claimed. Jobs that were only added,
 -- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
@@ -12,87 +12,61 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 with recursive
--- Each priority that has jobs, one index probe each: the scans below stop at run_at <= now within a priority.
-queued_priorities(priority) as (
-  (select priority from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job) order by priority, run_at, id limit 1)
+-- The tasks and priorities that have wakeups, one index probe each.
+kinds(task_id, priority) as (
+  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
   union all
-  select further.priority from queued_priorities
+  select further.task_id, further.priority from kinds
   cross join lateral (
-    select priority from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job) and priority > queued_priorities.priority
-    order by priority limit 1) as further),
--- A bounded window over the due jobs of queues, in order; of each queue in it the first job, if the queue is free.
--- First as many jobs as are wanted: they suffice where each has another free queue.
-front as materialized (
-  select due.id, due.queue, due.priority, due.run_at
-  from queued_priorities
+    select task_id, priority from asyncq._wakeups as wakeup
+    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
+    order by wakeup.task_id, wakeup.priority limit 1) as further),
+-- Of these that are for this worker, the first wakeups that are due. Those of other workers are not touched.
+first_wakeups as materialized (
+  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at
+  from (
+    select kinds.task_id, kinds.priority from kinds
+    where kinds.task_id = any((select $4::text::int[])::int[])
+      and not exists (select from asyncq._tasks as task where task.id = kinds.task_id and task.paused_at is not null offset 0)) as kind
   cross join lateral (
-    select id, queue, priority, run_at from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job)
-      and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit $3::int) as due
-  limit $3::int),
-front_heads as materialized (
-  select distinct on (queue) queue, priority, run_at, id from front
-  where queue in (select queue from (select distinct queue from front) as waiting
-    where not exists (select from asyncq._queues where name = waiting.queue offset 0))
-  order by queue, priority, run_at, id),
--- If the window is full of jobs behind busy queues, it yields too few. Then walk over the queues that have jobs, from
--- one to the next by a hash of their names. The walk begins anywhere, so that each queue has its turn. It goes only as
--- far as the subqueries below read it.
-pivot(hash) as materialized (
-  select ((random() - 0.5) * 1.8e19)::bigint
-  where (select count(*) from front) >= $3 and (select count(*) from front_heads) < $3),
-waiting_queues(hash, queue, wrapped) as (
-  select first.hash, first.queue, first.wrapped
-  from pivot
+    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
+    where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
+      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
+    order by wakeup.at limit 2 * $3::int + 100) as woken
+  order by woken.priority, woken.at limit 2 * $3::int + 100),
+-- If they are of few partitions, which were woken often, there may be others behind them.
+further_wakeups as materialized (
+  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at
+  from (
+    select distinct task_id, priority from first_wakeups
+    where (select count(*) from first_wakeups) >= 2 * $3::int + 100
+      and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
   cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, false as wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) >= pivot.hash
-      order by hashtextextended(queue, 0) limit 1)
-    union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) < pivot.hash
-      order by hashtextextended(queue, 0) limit 1)
-    limit 1) as first
+    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
+    where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
+      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
+    order by wakeup.at limit 5000) as woken),
+wakeups as materialized (
+  select * from first_wakeups where not exists (select from further_wakeups)
   union all
-  select next.hash, next.queue, next.wrapped
-  from waiting_queues
-  cross join lateral (
-    (select hashtextextended(queue, 0) as hash, queue, waiting_queues.wrapped from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job) and hashtextextended(queue, 0) > waiting_queues.hash
-        -- One bound in either case: a condition that holds for none of the rest would be asked of each job of the rest.
-        and hashtextextended(queue, 0)
-          <= case when waiting_queues.wrapped then (select hash - 1 from pivot) else 9223372036854775807 end
-      order by hashtextextended(queue, 0) limit 1)
-    union all
-    (select hashtextextended(queue, 0), queue, true from asyncq._jobs as job
-      where job.queue is not null and asyncq._is_ready(job)
-        and not waiting_queues.wrapped and hashtextextended(queue, 0) < (select hash from pivot)
-      order by hashtextextended(queue, 0) limit 1)
-    limit 1) as next),
--- If there are many queues, first a second window: the order of the walk is another one.
-near as materialized (
-  select due.id, due.queue, due.priority, due.run_at
-  from queued_priorities
-  cross join lateral (
-    select id, queue, priority, run_at from asyncq._jobs as job
-    where job.queue is not null and asyncq._is_ready(job)
-      and priority = queued_priorities.priority and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit 2 * $3 + 100) as due
-  where (select count(*) from (select from waiting_queues limit 17) as met) > 16
-  limit 2 * $3 + 100),
-near_heads as materialized (
-  select queue, priority, run_at, id from front_heads where not exists (select from near)
-  union all
-  (select distinct on (queue) queue, priority, run_at, id from near
-    where queue in (select queue from (select distinct queue from near) as waiting
-      where not exists (select from asyncq._queues where name = waiting.queue offset 0))
-    order by queue, priority, run_at, id)),
--- The priorities of jobs without a queue, from the cursor on; and the first of these jobs, to see which kind comes
+  select * from further_wakeups),
+-- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is how
+-- many jobs it takes at first, jobs the sum of these up to it.
+wanted as materialized (
+  select id, priority, at, task_ids, priorities, fair, limit_at_once, most,
+    sum(most) over (order by priority, at, id) as jobs
+  from (
+    select first.id, first.priority, first.at, first.task_ids, first.priorities, held.fair, held.at_once as limit_at_once,
+      least(held.at_once, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
+    from (
+      select partition as id, min(priority) as priority, (array_agg(at order by priority, at))[1] as at,
+        array_agg(task_id) as task_ids, array_agg(priority) as priorities
+      from (
+        select partition, task_id, priority, min(at) as at from wakeups group by partition, task_id, priority) as kind
+      group by partition) as first
+    cross join lateral (select fair, at_once from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
+  order by priority, at, id),
+-- The priorities of jobs without a partition, from the cursor on; and the first of these jobs, to see which kind comes
 -- first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
@@ -101,7 +75,7 @@ priorities(priority, after_run_at, after_id) as (
         coalesce($9, asyncq.now()) - make_interval(secs => $10)),
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job)
+    where job.partition is null and asyncq._is_ready(job)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
@@ -110,103 +84,165 @@ priorities(priority, after_run_at, after_id) as (
   from priorities
   cross join lateral (
     select priority from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job) and priority > priorities.priority
+    where job.partition is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
-first_unqueued as materialized (
+first_plain as materialized (
   select ready.id, ready.priority, ready.run_at
   from priorities
   cross join lateral (
     select id, priority, run_at from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
+    where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
+  where exists (select from wanted)
   limit $3),
--- Of each queue of the walk the first job, if the queue is free. With fewer queues than the bounds the walk meets them
--- all, and the order is exact.
-far_heads as materialized (
-  select head.queue, head.priority, head.run_at, head.id
-  from (select hash, queue from waiting_queues
-    limit case when not exists (select from near)
-      or (select count(*) from near) >= 2 * $3 + 100
-        and (select count(*) from near_heads) + (
-          select count(*) from first_unqueued
-          where (priority, run_at, id)
-            < (select priority, run_at, id from near order by priority desc, run_at desc, id desc limit 1)) < $3
-      then 2 * $3 + 1000 else 0 end) as waiting
-  cross join lateral (
-    -- Within a priority the index ends at run_at <= now: no future job of the queue is read.
-    select first.queue, first.priority, first.run_at, first.id
-    from queued_priorities
-    cross join lateral (
-      select queue, priority, run_at, id from asyncq._jobs as job
-      where hashtextextended(queue, 0) = waiting.hash and priority = queued_priorities.priority and queue = waiting.queue
-        and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-        and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-      order by run_at, id limit 1) as first
-    limit 1) as head
-  where not exists (select from asyncq._queues where name = waiting.queue offset 0)
-  limit $3 + 100),
-heads as materialized (
-  select queue, priority, run_at, id from near_heads
-  union all
-  select queue, priority, run_at, id from far_heads where id not in (select id from near_heads)
-  order by priority, run_at, id),
--- How many of the best are jobs of queues: only so many of them are locked, and as many fewer of the others.
-serial_share(jobs) as materialized (
-  select count(*) filter (where is_serial)
+-- How many of the best may be jobs of partitions.
+share(jobs) as materialized (
+  select $3::int - count(*) filter (where id is not null)
   from (
-    select is_serial from (
-      select priority, run_at, id, true as is_serial from heads
+    select id from (
+      select wanted.priority, wanted.at, null::bigint as id from wanted cross join lateral generate_series(1, most)
       union all
-      select priority, run_at, id, false from first_unqueued where exists (select from heads)) as both_kinds
-    order by priority, run_at, id limit $3) as best),
-serial as materialized (
-  select job.id, job.queue, job.row_ctid, job.is_batchable
-  from heads
+      select priority, run_at, id from first_plain) as both_kinds
+    order by priority, at, id nulls first limit $3) as best),
+-- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
+known as materialized (
+  select wanted.*, held.running, held.at_once, held.not_before, held.paused_at
+  from wanted
   cross join lateral (
-    select id, queue, job.ctid as row_ctid,
-      asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
-    from asyncq._jobs as job
-    where id = heads.id and queue = heads.queue
-      and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-    for update skip locked) as job
-  limit (select jobs from serial_share)),
--- Their queues. Another fetch may have taken one since the snapshot, for another job: then this one's job is left
--- alone. The jobs are locked first, so that no queue is held without a job that runs.
-held as materialized (
-  select unnest(asyncq._lock_queues(array(select queue from serial), $1)) as queue
-  where exists (select from serial)),
-unqueued as materialized (
+    select running, at_once, not_before, paused_at from asyncq._partitions as held where held.id = wanted.id
+    for no key update skip locked) as held
+  limit (select count(*) from wanted where jobs - most < (select jobs from share))),
+-- A partition without a row is begun below, once jobs of it are locked.
+seen as materialized (
+  select id, priority, at, task_ids, priorities, fair, most, false as is_new, running as was,
+    coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused
+  from known
+  union all
+  select id, priority, at, task_ids, priorities, fair, most, true, 0, limit_at_once, null, false
+  from wanted
+  where jobs - most < (select jobs from share)
+    and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
+-- A claim's end counts when its wakeup is deleted, so it counts once. No part of this statement is joined to another
+-- one: a plan that was made while the tables were empty would compare each row with each. Rows are looked up in hashes
+-- (`is true` keeps that from being a join), or gathered by their partition.
+heard as materialized (
+  delete from asyncq._wakeups
+  where ctid = any(array(select row_ctid from wakeups where (partition in (select id from known)) is true))
+  returning partition, freed),
+may as materialized (
+  select id, task_ids, priorities, fair, is_new, is_paused, was, running, at_once, not_before,
+    greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, id) + allowed))::int as jobs
+  from (
+    select room.*, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
+        else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running)) end as allowed
+    from (
+      select id, max(priority) as priority, max(at) as at, max(task_ids) as task_ids, max(priorities) as priorities,
+        bool_or(fair) as fair, max(most) as most, bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
+        case when max(at_once) is null then 0 else max(was) - sum(freed)::int end as running, max(at_once) as at_once,
+        max(not_before) as not_before
+      from (
+        select *, 0 as freed from seen
+        union all
+        select partition, null, null, null, null, null, null, null, null, null, null, null, freed from heard) as both_kinds
+      group by id) as room) as shared_out),
+found as materialized (
+  select may.*, ready.ids, ready.row_ctids, ready.batchable, ready.key, coalesce(ready.jobs, 0) as got
+  from may
+  left join lateral (
+    select array_agg(id) as ids, array_agg(row_ctid) as row_ctids, array_agg(is_batchable) as batchable, min(queue) as key,
+      count(*)::int as jobs
+    from (
+      select job.id, job.row_ctid, job.queue, job.is_batchable
+      from unnest(may.task_ids, may.priorities) as kind(task_id, priority)
+      cross join lateral (
+        select id, job.ctid as row_ctid, queue, job.priority, run_at,
+          asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
+        from asyncq._jobs as job
+        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
+          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+          and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+        order by run_at, id limit may.jobs
+        for update skip locked) as job
+      order by job.priority, job.run_at, job.id limit may.jobs) as job) as ready on may.jobs > 0),
+begun as materialized (
+  select unnest(asyncq._begin_partitions(ids, running, keys)) as id
+  from (
+    select array_agg(id) as ids, array_agg(case when at_once is null then 0 else got end) as running, array_agg(key) as keys
+    from found where is_new and got > 0 having count(*) > 0) as new),
+-- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
+heard_too as (
+  delete from asyncq._wakeups
+  where ctid = any(array(
+    select row_ctid from wakeups
+    where (partition in (
+      select id from begun
+      union all
+      select id from found
+      where is_new and got = 0 and jobs > 0
+        and not exists (
+          select from asyncq._jobs as job
+          where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) offset 0))) is true))),
+mine as materialized (
+  select * from found where (not is_new or id in (select id from begun)) is true),
+-- By their ids: a version that is newer than the snapshot was locked, and is not found by its place.
+changes as materialized (
+  select array_agg(id order by id) as ids, array_agg(case when at_once is null then 0 else running + got end order by id) as counts
+  from mine where not is_new and case when at_once is null then 0 else running + got end <> was),
+counted as (
+  update asyncq._partitions set running = (select counts from changes)[width_bucket(id, (select ids from changes))]
+  where id = any((select ids from changes)::bigint[])),
+-- Where more could start, now or later, a wakeup stays. A full partition has none: the end of one of its jobs wakes it.
+kept as (
+  insert into asyncq._wakeups (at, partition, task_id, priority, flags)
+    select case
+        when mine.not_before > coalesce($9, asyncq.now()) then mine.not_before
+        when got = jobs and fair then clock_timestamp()
+        -- Another transaction locks the job, and may leave it as it is.
+        when got < jobs and is_allowed then clock_timestamp() + interval '20 ms'
+        else next.run_at end,
+      mine.id, kind.task_id, kind.priority, case when got < jobs then next.flags end
+    from mine
+    cross join lateral unnest(mine.task_ids, mine.priorities) as kind(task_id, priority)
+    cross join lateral (
+      select job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
+      where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
+        and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and job.id <> all(coalesce(mine.ids, '{}'))
+      order by job.run_at, job.id limit 1) as next
+    where not is_paused and running + got < coalesce(at_once, 2147483647)),
+plain as materialized (
   select ready.id, ready.row_ctid, ready.is_batchable
   from priorities
   cross join lateral (
     select id, job.ctid as row_ctid,
       asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
     from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
+    where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
-  limit $3 - (select count(*) from held)),
+  limit $3 - (select coalesce(sum(got), 0) from mine)),
 taken as materialized (
-  select id, row_ctid, is_batchable from serial where queue in (select queue from held)
+  select job.id, job.row_ctid, job.is_batchable, at_once is distinct from 1 as is_shared
+  from mine cross join lateral unnest(ids, row_ctids, batchable) as job(id, row_ctid, is_batchable)
   union all
-  select id, row_ctid, is_batchable from unqueued),
+  select id, row_ctid, is_batchable, false from plain),
 chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
 batched as (
   delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])
-  returning id, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
+  returning id, task_id, partition, queue, max_attempts, priority, run_at, created_at, meta, payload),
 batch as (
   insert into asyncq._batches
-      (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload)
+      (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
       array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts),
-      case when count(queue) > 0 then array_agg(queue) end, case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
+      case when count(partition) > 0 then array_agg(partition) end, case when count(queue) > 0 then array_agg(queue) end,
+      case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
     from (
-      select id, run_at, created_at, task_id, priority, max_attempts, queue, meta, payload from batched order by id) as in_order
+      select id, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload
+      from batched order by id) as in_order
     having count(*) > 0
   returning ids, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
 moved as (
@@ -214,7 +250,8 @@ moved as (
   where (select count(*) from batched) < (select cardinality(row_ctids) from chosen)),
 claimed as (
   update asyncq._jobs as job
-  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
+  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2,
+    shared = case when queue is not null then nullif((id in (select id from taken where is_shared)) is true, false) end
   where id = any(array(
     select id from taken where not is_batchable or not exists (select from chosen)
     union all

@@ -1,5 +1,5 @@
 -- settle_completed(worker int, ids text, tokens text, results text, ages text) -> written text
--- Delete jobs that ended well and free their queues, if this worker still has these claims. ids are sorted, tokens are
+-- Delete jobs that ended well and wake their partitions, if this worker still has these claims. ids are sorted, tokens are
 -- parallel to them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver
 -- writes a text faster than an array, and would query the catalog before the first array. Rows that another transaction
 -- locks are skipped. Jobs that were cancelled, have a rerun or are to be kept are left to settle_rest. So are rows that
@@ -14,13 +14,15 @@ with given as materialized (
     $5::text::bigint[] as ages),
 batches as materialized (
   -- `||` makes a copy in memory. Otherwise the arrays would be read from TOAST for each job.
-  select ctid as row_ctid, lock_token, unsettled, ids || '{}'::bigint[] as ids, queue || '{}'::text[] as queue
+  select ctid as row_ctid, lock_token, unsettled, ids || '{}'::bigint[] as ids,
+    partition || '{}'::bigint[] as partition, task_id || '{}'::int[] as task_ids
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
   for update skip locked),
 closed as materialized (
   select batches.row_ctid, batches.lock_token, bit_and(set_bit(batches.unsettled, width_bucket(ended.id, batches.ids) - 1, 0)) as unsettled,
-    array_agg(ended.id) as ids, array_agg(batches.queue[width_bucket(ended.id, batches.ids)]) as queues
+    array_agg(ended.id) as ids, array_agg(batches.partition[width_bucket(ended.id, batches.ids)]) as partitions,
+    array_agg(batches.task_ids[width_bucket(ended.id, batches.ids)]) as task_ids
   from batches
   join unnest((select ids from given), (select tokens from given)) as ended(id, token) on ended.token = batches.lock_token
   where case when batches.ids[width_bucket(ended.id, batches.ids)] = ended.id
@@ -48,15 +50,19 @@ held as materialized (
   order by id for update skip locked),
 gone as (
   delete from asyncq._jobs as job where ctid = any(array(select ctid from held))
-  returning id, queue, case when $4::text is not null then asyncq._keep_completed(
+  returning id, partition, task_id, case when $4::text is not null then asyncq._keep_completed(
     job, (select ids from given), (select results from given), (select ages from given)) end),
 settled as materialized (
-  select id, queue from gone
+  select id, partition, task_id from gone
   union all
-  select unnest(ids), unnest(queues) from closed
+  select unnest(ids), unnest(partitions), unnest(task_ids) from closed
   where lock_token in (select lock_token from removed union all select lock_token from kept_open)),
-freed as (
-  delete from asyncq._queues
-  where name = any(array(select queue from settled where queue is not null)) and locked_by = $1)
+woken as (
+  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
+    select wakeup.at, wakeup.partition, wakeup.task_id, wakeup.freed, wakeup.priority
+    from (
+      select array_agg(partition) as partitions, array_agg(task_id) as task_ids from settled
+      where partition is not null having count(*) > 0) as ended
+    cross join lateral asyncq._ended_wakeups(ended.partitions, ended.task_ids) as wakeup)
 select case when count(*) < cardinality((select ids from given)) then coalesce(array_agg(id), '{}')::text end as written
 from settled

@@ -1,0 +1,40 @@
+-- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the number
+-- of ended claims; without a head one of the task that ended. partitions and task_ids have an element for each claim;
+-- null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
+create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
+  returns table (at timestamptz, partition bigint, task_id int, freed int, priority smallint)
+  language sql stable
+  as $$
+  select coalesce(least(head.run_at, pg_catalog.clock_timestamp()), asyncq.now()), ended.partition, coalesce(head.task_id, ended.task_id),
+    case when coalesce(head.is_first, true) then ended.claims else 0 end, coalesce(head.priority, 0::smallint)
+  from (
+    select claim.partition, min(claim.task_id) as task_id, count(*)::int as claims
+    from unnest(partitions, task_ids) as claim(partition, task_id)
+    where claim.partition is not null group by claim.partition offset 0) as ended
+  left join lateral (
+    select first.task_id, first.priority, first.run_at, row_number() over () = 1 as is_first
+    from asyncq._heads(ended.partition) as first
+    -- One that is due later has a wakeup of its own. A second is kept for the difference of moments.
+    where first.run_at <= pg_catalog.clock_timestamp() + interval '1 s') as head on true
+  $$;
+
+-- Insert the wakeups of ended claims.
+create or replace function asyncq._wake_ended(partitions bigint[], task_ids int[]) returns void
+  language sql volatile
+  as $$
+  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
+    select woken.at, woken.partition, woken.task_id, woken.freed, woken.priority
+    from asyncq._ended_wakeups(partitions, task_ids) as woken
+  $$;
+
+-- Insert the wakeups of jobs that have become ready: one for each partition, task, priority and flags,
+-- at the least time.
+create or replace function asyncq._wake_partitions(ids bigint[]) returns void
+  language sql volatile
+  as $$
+  insert into asyncq._wakeups (at, partition, task_id, priority, flags)
+    select min(job.run_at), job.partition, job.task_id, job.priority, job.flags
+    from asyncq._jobs as job
+    where job.id = any(ids) and job.partition is not null and asyncq._is_ready(job)
+    group by job.partition, job.task_id, job.priority, job.flags
+  $$;
