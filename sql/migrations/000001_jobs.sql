@@ -174,16 +174,24 @@ create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_a
 -- expire_jobs: waiting jobs that may expire. Other jobs do not enter it.
 create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not null and locked_by is null;
 
--- The limits: how many jobs may run at once, and how often they may start. A limit holds for each of its partitions.
---   at_once   how many jobs of a partition may run at once; null: as many as there are
---   fair      whether its partitions take turns; else the order is that of their first jobs
+-- The limits: how many jobs may run at once, and how often they may start.
+--   at_once      how many jobs of each of its partitions may run at once; null: as many as there are
+--   rate, per_s  how many jobs of each of its partitions may start in any so many seconds; null: as many as there are
+--   total        how many jobs of its tasks may run at once, whatever their partitions; null: as many as there are
+--   total_rate, total_per_s  how many of these may start
+--   fair         whether its partitions take turns; else the order is that of their first jobs
 create table asyncq._limits (
+  per_s float8,
+  total_per_s float8,
   at_once int,
+  rate int,
+  total int,
+  total_rate int,
   id smallint constraint limits_pkey primary key,
   fair boolean not null default false,
   name text collate "C" not null constraint limits_name_key unique
 );
--- 1: a named queue is a partition of this limit, 2: the jobs of a task without a limit that was paused.
+-- 1: a named queue is a partition of this limit. 2: the jobs of a task without a limit that was paused are one.
 insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tasks', null);
 
 -- A partition: the jobs of a limit that have the same key. A row is inserted by the first claim, and written by fetches
@@ -192,13 +200,18 @@ insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tas
 --   running    how many of its claims were made, less those whose end a fetch has counted; 0 while it has no limit at once
 --   at_once    replaces that of the limit; null: it does not
 --   not_before    until then no job starts; null: no such time
+--   cell, cells   the starts that its rate counts, see _spent; null: none
+--   weight     how many turns it gets beside the others of its limit, if they take turns
 --   paused_at  since when no job starts; null: it is not paused
 create table asyncq._partitions (
   id bigint constraint partitions_pkey primary key,
   not_before timestamptz,
   paused_at timestamptz,
+  cell bigint,
   running int not null default 0,
   at_once int,
+  weight real not null default 1,
+  cells int[],
   key text collate "C"
 ) with (
   -- Most fetches write the row, and no column of an index: with room on the page it needs no new entries.

@@ -18,7 +18,8 @@ T = TypeVar("T")
 # and nothing must make it be planned again.
 DOOR = """
 alter table asyncq._jobs set (autovacuum_enabled = off);
-alter table asyncq._queues set (autovacuum_enabled = off);
+alter table asyncq._partitions set (autovacuum_enabled = off);
+alter table asyncq._wakeups set (autovacuum_enabled = off);
 create function asyncq.passes() returns boolean language plpgsql stable as $$
 begin
   if current_setting('application_name') = 'gated' then
@@ -36,7 +37,8 @@ end $$
 NO_DOOR = """
 drop function asyncq.passes() cascade;
 alter table asyncq._jobs reset (autovacuum_enabled);
-alter table asyncq._queues reset (autovacuum_enabled)
+alter table asyncq._partitions reset (autovacuum_enabled);
+alter table asyncq._wakeups reset (autovacuum_enabled)
 """
 
 GUARD = """

@@ -188,19 +188,19 @@ async def still_held(sql: Session, claims: Sequence[asyncpg.Record], worker: int
 
 
 async def locked_queues(sql: Session) -> list[str]:
-    """The names of the queues that are busy."""
-    return await sql.values("select name from asyncq._queues order by name")
+    """The names of the queues that are busy: their partitions count a running job whose end no wakeup says."""
+    return await sql.values("""
+        select held.key from asyncq._partitions as held
+        join asyncq._partition_counts() as counted using (id)
+        where counted.jobs > 0 order by held.key""")
 
 
 async def stray_queues(sql: Session) -> list[str]:
-    """The names of the queues that have a row and no running job of its owner, or a running job and no row."""
+    """The names of the queues whose partitions do not count what runs."""
     return await sql.values("""
-        select coalesce(queue.name, job.queue)
-        from asyncq._queues as queue
-        full join (
-          select queue, locked_by from asyncq._all_jobs() where locked_by is not null and queue is not null) as job
-          on job.queue = queue.name and job.locked_by = queue.locked_by
-        where job.queue is null or queue.name is null""")
+        select held.key from asyncq._partitions as held
+        join asyncq._partition_counts() as counted using (id)
+        where counted.jobs <> counted.running order by held.key""")
 
 
 async def claimed(sql: Session) -> list[int]:

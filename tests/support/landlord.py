@@ -25,7 +25,7 @@ from tests.support.laws import LAWS
 LEFT = f"""
 select 'claim of job ' || id as what from asyncq._all_jobs() where locked_by is not null
 union all
-select 'queue ' || name from asyncq._queues
+select 'claims of partition ' || coalesce(key, id::text) from asyncq._partition_counts() join asyncq._partitions using (id) where jobs <> 0
 union all
 select 'worker ' || id from asyncq._workers
 union all
@@ -34,7 +34,9 @@ select law || coalesce(' job ' || job_id, '') || ' ' || said from ({LAWS}) as br
 # The server is older, since `grow_up` waits: a silent worker of a new schema is dead at once. Free locks do not count.
 RUN = """
 delete from asyncq._server_runs;
-insert into asyncq._server_runs (since) values (clock_timestamp() - interval '10 seconds')
+insert into asyncq._server_runs (since) values (clock_timestamp() - interval '10 seconds');
+delete from asyncq._limits;
+insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tasks', null)
 """
 # All that the catalog says of a schema, as one number. Rows of pg_class also hold counts, which are left out.
 CATALOG = """
