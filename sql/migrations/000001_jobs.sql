@@ -179,8 +179,10 @@ create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not n
 --   rate, per_s  how many jobs of each of its partitions may start in any so many seconds; null: as many as there are
 --   total        how many jobs of its tasks may run at once, whatever their partitions; null: as many as there are
 --   total_rate, total_per_s  how many of these may start
+--   paused_at    since when no job of its tasks starts; null: it is not paused
 --   fair         whether its partitions take turns; else the order is that of their first jobs
 create table asyncq._limits (
+  paused_at timestamptz,
   per_s float8,
   total_per_s float8,
   at_once int,
@@ -194,7 +196,8 @@ create table asyncq._limits (
 -- 1: a named queue is a partition of this limit. 2: the jobs of a task without a limit that was paused are one.
 insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tasks', null);
 
--- A partition: the jobs of a limit that have the same key. A row is inserted by the first claim, and written by fetches
+-- A partition: the jobs of a limit that have the same key. The gate of a limit that has a total is a row too: it counts
+-- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. Rows are written by fetches
 -- only, which lock it, or by administrators. Ends of claims insert wakeups.
 --   id         the number of the limit and 48 bits of a hash of the key, see _partition
 --   running    how many of its claims were made, less those whose end a fetch has counted; 0 while it has no limit at once
@@ -225,6 +228,7 @@ create table asyncq._partitions (
 -- Wakeups: from a moment on, a fetch has to look at a partition for jobs of a task and priority. Whatever makes such a
 -- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that it
 -- saw. No wakeup is ever updated.
+--   task_id    minus the number of the limit, if the partition is a gate
 --   freed   how many claims of the partition have ended
 --   flags   those of the only job to look for; null: not known, or none
 create table asyncq._wakeups (
@@ -245,7 +249,7 @@ create table asyncq._wakeups (
 );
 
 -- fetch_jobs, next_due, unknown_tasks: of each task and priority the first wakeups.
-create index wakeups_order on asyncq._wakeups (task_id, priority, at);
+create index wakeups_order on asyncq._wakeups (task_id, priority, at, partition);
 
 -- The jobs that one fetch claimed, as one row: a claim in each job's row took most of the server's time in a drain. A
 -- batch contains new jobs that wait for nothing: no key, policy, flag, attempt.

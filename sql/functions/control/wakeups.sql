@@ -1,5 +1,5 @@
 -- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the number
--- of ended claims; without a head one of the task that ended. partitions and task_ids have an element for each claim;
+-- of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have an element for each claim;
 -- null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
 create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
   returns table (at timestamptz, partition bigint, task_id int, freed int, priority smallint)
@@ -16,6 +16,14 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
     from asyncq._heads(ended.partition) as first
     -- One that is due later has a wakeup of its own. A second is kept for the difference of moments.
     where first.run_at <= pg_catalog.clock_timestamp() + interval '1 s') as head on true
+  union all
+  select asyncq.now(), asyncq._gate(gate.id), -gate.id::int, ended.claims, 0::smallint
+  from (
+    select claim.task_id, count(*)::int as claims from unnest(partitions, task_ids) as claim(partition, task_id)
+    where claim.partition is not null group by claim.task_id offset 0) as ended
+  cross join lateral (
+    select of_all.id from asyncq._tasks as task join asyncq._limits as of_all on of_all.id = task.limit_id
+    where task.id = ended.task_id and (of_all.total is not null or of_all.total_rate is not null) offset 0) as gate
   $$;
 
 -- Insert the wakeups of ended claims.

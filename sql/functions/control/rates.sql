@@ -1,0 +1,36 @@
+-- Rates are counted in ten cells for each period: a start in a cell counts until ten more have passed. So in any period
+-- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
+-- cell is stored as cell; cells are the starts in it and in the ten before it.
+
+-- How many starts a rate allows at a moment; null without a rate.
+create or replace function asyncq._allowance(rate int, per_s float8, cell bigint, cells int[], moment timestamptz) returns int
+  language sql stable parallel safe
+  as $$
+  select case when cells is null then rate else (
+    select rate - coalesce(sum(used) filter (where cell - (age - 1) >= asyncq._cell(per_s, moment) - 10), 0)::int
+    from unnest(cells) with ordinality as past(used, age)) end
+  $$;
+
+-- The number of the cell of a moment.
+create or replace function asyncq._cell(per_s float8, moment timestamptz) returns bigint
+  language sql immutable parallel safe
+  as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / per_s)::bigint $$;
+
+-- When the oldest starts that count stop counting; null if none counts.
+create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
+  language sql stable parallel safe
+  as $$
+  select pg_catalog.to_timestamp((cell - max(age) + 12) * per_s / 10)
+  from unnest(cells) with ordinality as past(used, age)
+  where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10
+  $$;
+
+-- The cells with so many more starts in that of the moment, which is the newest one.
+create or replace function asyncq._spent(per_s float8, cell bigint, cells int[], starts int, moment timestamptz) returns int[]
+  language sql stable parallel safe
+  as $$
+  select array[shifted.cells[1] + starts] || shifted.cells[2:11]
+  from (
+    select (array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
+      || coalesce(_spent.cells, array_fill(0, array[11])))[1:11] as cells) as shifted
+  $$;
