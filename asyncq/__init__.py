@@ -114,7 +114,7 @@ from asyncq.domain.events import (
     observer,
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
-from asyncq.domain.limit import Limit, Rate
+from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.many import Collect
 from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
@@ -231,6 +231,7 @@ __all__ = [
     "PoolExhausted",
     "ProcessDied",
     "Progress",
+    "Queue",
     "RaisedInProcess",
     "Rate",
     "Reason",

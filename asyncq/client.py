@@ -27,6 +27,7 @@ from asyncq.domain.errors import (
     seconds,
 )
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
+from asyncq.domain.limit import Queue
 from asyncq.domain.options import whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.result import Ended, result_of
@@ -74,7 +75,7 @@ class Client:
         dsn: The database, as a PostgreSQL DSN.
         schema: The schema's name; `asyncq` by default.
         tasks: The tasks that exist. Adds by name then use their defaults and are checked against their types; other
-            names are refused. None (the default) accepts any name.
+            names are refused. None (the default) accepts any name. The list may have the queues of a worker too.
         pool_size: How many connections at most, opened on demand; 10 by default.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
         idempotency_window: How long an idempotency key is valid after its first use; 24 hours by default, at most 366
@@ -105,7 +106,7 @@ class Client:
         dsn: str,
         *,
         schema: str = DEFAULT_SCHEMA,
-        tasks: Iterable[Task[...]] | None = None,
+        tasks: Iterable[Task[...] | Queue] | None = None,
         pool_size: int = 10,
         max_payload: int = DEFAULT_MAX_PAYLOAD,
         idempotency_window: timedelta = DEFAULT_WINDOW,

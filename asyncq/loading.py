@@ -18,6 +18,7 @@ from typing import Any, cast
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.text import parse_crontab
 from asyncq.domain.errors import CrontabProblem, InvalidCrontab, TaskError
+from asyncq.domain.limit import Queue
 from asyncq.domain.task import Task
 from asyncq.worker import Worker
 
@@ -28,9 +29,10 @@ CODEC = "worker_codec"
 _PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
-def load(what: str) -> Sequence[Task[...]] | Worker:
+def load(what: str) -> Sequence[Task[...] | Queue] | Worker:
     """Load the tasks, at least one, or the Worker that the argument names: a folder or file of tasks, or `module:name`.
 
+    Beside the tasks there may be limits of queues, each a `Queue`.
     If a folder of that name exists, it is used. Modules are searched in the current folder first. TaskError has the
     file and the line.
     """
@@ -49,7 +51,7 @@ def load(what: str) -> Sequence[Task[...]] | Worker:
     if name:
         return _as_tasks(what, _attribute(what, module, name))
     if tasks := _tasks(module):
-        return tasks
+        return [*tasks, *_queues(module)]
     raise TaskError(f"module {what} has no task: decorate a function with @task, or name a list as {what}:name")
 
 
@@ -71,11 +73,11 @@ def _is_module_name(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def load_folder(folder: Path) -> list[Task[...]]:
-    """Load the tasks of all task files below a folder, in the order of their paths; TaskError if one has no task.
+def load_folder(folder: Path) -> list[Task[...] | Queue]:
+    """Load the tasks and queues of all task files below a folder, in the order of their paths.
 
-    Below the current folder, files are imported as modules of that (`tasks/mail.py` as `tasks.mail`), else as
-    modules of the folder's parent.
+    TaskError if a file has no task. Below the current folder, files are imported as modules of that (`tasks/mail.py` as
+    `tasks.mail`), else as modules of the folder's parent.
     """
     root = _root(folder)
     _search_first(root)
@@ -116,7 +118,7 @@ def _refuse(error: OSError) -> None:
     raise TaskError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _in_file(path: Path, folder: Path, root: Path) -> list[Task[...]]:
+def _in_file(path: Path, folder: Path, root: Path) -> list[Task[...] | Queue]:
     parts = path.relative_to(folder).with_suffix("").parts
     if bad := next((part for part in parts if not _PART.fullmatch(part)), None):
         raise TaskError(f"{path}: {bad!r} cannot be part of a task's name; A-Z a-z 0-9 _ - can")
@@ -128,8 +130,8 @@ def _in_file(path: Path, folder: Path, root: Path) -> list[Task[...]]:
     if not own:
         raise TaskError(f"{path} has no task: decorate a function with @task, or begin the file's name with _")
     if len(own) == 1 and not own[0].is_named:
-        return [own[0].renamed("/".join(parts))]
-    return own
+        own = [own[0].renamed("/".join(parts))]
+    return [*own, *_queues(module)]
 
 
 def _comes_from_elsewhere(task: Task[...], module: ModuleType) -> bool:
@@ -143,6 +145,10 @@ def _tasks(module: ModuleType) -> list[Task[...]]:
     return list({id(value): value for value in values}.values())
 
 
+def _queues(module: ModuleType) -> list[Queue]:
+    return [value for value in vars(module).values() if isinstance(value, Queue)]
+
+
 def _attribute(what: str, module: ModuleType, name: str) -> Any:
     try:
         return operator.attrgetter(name)(module)
@@ -150,12 +156,12 @@ def _attribute(what: str, module: ModuleType, name: str) -> Any:
         raise TaskError(f"{what}: module {module.__name__} has no {name!r}") from error
 
 
-def _as_tasks(what: str, value: Any) -> Sequence[Task[...]] | Worker:
+def _as_tasks(what: str, value: Any) -> Sequence[Task[...] | Queue] | Worker:
     if isinstance(value, Worker):
         return value
     tasks = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
     for item in tasks:
-        if not isinstance(item, Task):
+        if not isinstance(item, Task | Queue):
             raise TaskError(
                 f"{what} must be a task, a list or tuple of tasks, or a Worker, got {item!r}; "
                 "is the function decorated with @task?"

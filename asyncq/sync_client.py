@@ -16,6 +16,7 @@ from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import ConfigurationError, JobNotFound
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec, check_key
+from asyncq.domain.limit import Queue
 from asyncq.domain.options import switch, whole_number
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD, LARGEST_PAYLOAD
 from asyncq.domain.task import PayloadT, Registry, Takes, TakesNothing, Task
@@ -45,7 +46,7 @@ class SyncClient:
         pool: A `ConnectionPool` of psycopg_pool, for such calls, in the place of a DSN.
         schema: The schema's name; `asyncq` by default.
         tasks: The tasks that exist. Adds by name then use their defaults and are checked against their types; other
-            names are refused. None (the default) accepts any name.
+            names are refused. None (the default) accepts any name. The list may have the queues of a worker too.
         max_payload: The largest payload in bytes; 1 MiB by default, at most 16 MiB.
         idempotency_window: How long an idempotency key is valid after its first use; 24 hours by default, at most 366
             days. Until then a row remembers the job, even after its end.
@@ -64,7 +65,7 @@ class SyncClient:
         *,
         pool: PsycopgPool | None = None,
         schema: str = DEFAULT_SCHEMA,
-        tasks: Iterable[Task[...]] | None = None,
+        tasks: Iterable[Task[...] | Queue] | None = None,
         max_payload: int = DEFAULT_MAX_PAYLOAD,
         idempotency_window: timedelta = DEFAULT_WINDOW,
         middleware: Sequence[SyncAddMiddleware] = (),

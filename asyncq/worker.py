@@ -15,6 +15,7 @@ from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
+from asyncq.domain.limit import Queue
 from asyncq.domain.options import (
     BLOCKED_AFTER_S,
     DISCARDED_RETENTION,
@@ -48,7 +49,7 @@ class Worker:
 
     Args:
         dsn: The database, as a PostgreSQL DSN.
-        tasks: The tasks.
+        tasks: The tasks, and a `Queue` for each named queue that has a limit other than one job at once.
         schema: The schema's name; `asyncq` by default.
         concurrency: How many jobs at once; 10 by default. Raise it for handlers that mostly wait.
         poll: How long an idle worker sleeps at most between two fetches; 2 s by default, at most 60 s. Notifications
@@ -97,7 +98,7 @@ class Worker:
     def __init__(
         self,
         dsn: str,
-        tasks: Iterable[Task[...]],
+        tasks: Iterable[Task[...] | Queue],
         *,
         schema: str = DEFAULT_SCHEMA,
         concurrency: int | None = None,

@@ -16,11 +16,12 @@ import msgspec
 from asyncq.domain.address import address_of
 from asyncq.domain.around import Middleware, check_middleware
 from asyncq.domain.cron.text import Recurrence, items_of_task, several
+from asyncq.domain.declaration import declaration_of
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
 from asyncq.domain.job import JobSpec, ResultT_co
-from asyncq.domain.limit import Limit, Rate, TaskLimit, check_by, limit_of
+from asyncq.domain.limit import Limit, Queue, Rate, TaskLimit, check_by, limit_of
 from asyncq.domain.many import Collect, check_collect, check_items
 from asyncq.domain.options import switch
 from asyncq.domain.payload import LARGEST_PAYLOAD
@@ -223,6 +224,11 @@ class Task(Generic[P, ResultT_co]):
         else:
             return
         raise TaskError(f"task {self.name!r}: {fault}")
+
+    @property
+    def queue(self) -> str | None:
+        """The queue of its jobs; None if they have none of their own."""
+        return self._defaults.queue
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec[ResultT_co]:
         """Make a job of this task for `add_job` or `add_jobs`.
@@ -549,15 +555,26 @@ def _name_of(handler: Any) -> str:
 
 
 class Registry(dict[str, Task[...]]):
-    """The tasks of a worker or a client, by name; TaskError if two share one, or an element is not a task."""
+    """The tasks of a worker or a client, by name.
 
-    def __init__(self, tasks: Iterable[Task[...]]) -> None:
+    Attributes:
+        declaration: The limits of the tasks, and of the queues that the list has too.
+
+    Raises:
+        TaskError: Two tasks share a name, an element is no task and no Queue, or the limits contradict each other.
+    """
+
+    def __init__(self, tasks: Iterable[Task[...] | Queue]) -> None:
         super().__init__()
         if isinstance(tasks, Task):
             raise TaskError(f"tasks must be a list, got {tasks!r} alone")
         if isinstance(tasks, str | bytes) or not isinstance(tasks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TaskError(f"tasks must be a list of functions decorated with @task, got {tasks!r}")
+        queues: list[Queue] = []
         for item in tasks:
+            if isinstance(item, Queue):
+                queues.append(item)
+                continue
             if not isinstance(item, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TaskError(f"tasks must be decorated with @task, got {item!r}")
             known = self.setdefault(item.name, item)
@@ -565,6 +582,8 @@ class Registry(dict[str, Task[...]]):
                 raise TaskError(
                     f"two tasks are called {item.name!r}: {_where(known)} and {_where(item)}; give one of them a name="
                 )
+        used = {item.queue for item in self.values() if item.queue is not None}
+        self.declaration = declaration_of({name: item.limit for name, item in self.items()}, queues, used)
 
     def find(self, name: str) -> Task[...]:
         """Find a task by its name, or raise UnknownTask with the most similar name."""

@@ -18,6 +18,7 @@ from asyncq.domain.events import (
     Observer,
 )
 from asyncq.domain.job import is_awaitable
+from asyncq.domain.limit import Queue
 from asyncq.domain.outcome import Snoozed
 from asyncq.domain.task import Task
 from asyncq.engine.base.observers import listed
@@ -58,7 +59,9 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         return f"Ran({', '.join(shown) or 'nothing'})"
 
 
-def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_SCHEMA, **options: Any) -> Worker:
+def make_worker(
+    dsn: str, tasks: Iterable[Task[...] | Queue], *, schema: str = DEFAULT_SCHEMA, **options: Any
+) -> Worker:
     """Make a worker that accepts a moved clock, with the arguments and errors of `Worker`; otherwise it is a real one.
 
     Returns:
@@ -79,7 +82,7 @@ def make_worker(dsn: str, tasks: Iterable[Task[...]], *, schema: str = DEFAULT_S
 
 async def run_due(
     dsn: str,
-    tasks: Iterable[Task[...]],
+    tasks: Iterable[Task[...] | Queue],
     *,
     schema: str = DEFAULT_SCHEMA,
     raise_errors: bool = False,
@@ -123,7 +126,7 @@ async def run_due(
     gathered = _Gathered()
     raised: list[Exception] = []
     # A task that is named twice is still one task.
-    served = {id(task): _recording(task, raised) for task in tasks}.values() if raise_errors else tasks
+    served = {id(item): _recording(item, raised) for item in tasks}.values() if raise_errors else tasks
     await make_worker(dsn, served, schema=schema, observers=[gathered, *listed(observers)], **options).run_once()
     ran = gathered.report()
     if raise_errors and (ran.retried or ran.discarded):
@@ -160,8 +163,10 @@ class _Gathered:
         return [event.job_id for event in self._events if isinstance(event, kind)]
 
 
-def _recording(task: Task[...], raised: list[Exception]) -> Task[...]:
+def _recording(task: Task[...] | Queue, raised: list[Exception]) -> Task[...] | Queue:
     """Copy a task with a handler that records its exceptions; the outcome of the job is the same."""
+    if isinstance(task, Queue):
+        return task
     handler = task.handler
 
     async def noted(answer: Awaitable[Any]) -> Any:

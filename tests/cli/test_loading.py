@@ -51,6 +51,17 @@ def test_in_a_file_with_several_tasks_each_keeps_its_own_name(here: Path) -> Non
     assert ["send", "receive"] == names(load("tasks"))
 
 
+QUEUE = "\nfrom asyncq import Queue\n\nreports = Queue('reports', concurrency=4)\n"
+
+
+@pytest.mark.parametrize("what", ["tasks", "tasks.hello", "tasks.hello:listed"])
+def test_the_limits_of_queues_are_loaded_with_the_tasks(here: Path, what: str) -> None:
+    """They are declared by the worker that runs the tasks."""
+    write(here, {"tasks/hello.py": ONE.format("hello") + QUEUE + "listed = [hello, reports]\n"})
+
+    assert ["hello", "reports"] == names(load(what))
+
+
 def test_a_name_that_was_given_stays(here: Path) -> None:
     """An explicit name= is deliberate, and other programs may rely on it."""
     write(here, {"tasks/mail/send.py": ONE.format("send").replace("@task", "@task(name='mail.send')")})

@@ -59,6 +59,7 @@ SAMPLES: list[Any] = [
     asyncq.Collect(max=9, within="1 s"),
     asyncq.Limit(3, by="tenant_id", name="tenants", total=9),
     asyncq.Rate(3, per="1 s", by="tenant_id"),
+    asyncq.Queue("reports", concurrency=3, rate=asyncq.Rate(3, per="1 s")),
     RetryAfter(5, "busy", partition=True),
     Snooze(timedelta(minutes=1)),
     Discard("no use"),
@@ -280,5 +281,5 @@ def test_every_public_class_is_a_value_or_listed_as_none() -> None:
 
     assert {"Task"} == left
     assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
-    dataclasses = CrontabProblem | asyncq.Collect | asyncq.Limit | asyncq.Rate | asyncq.Timeout
+    dataclasses = CrontabProblem | asyncq.Collect | asyncq.Limit | asyncq.Queue | asyncq.Rate | asyncq.Timeout
     assert all(issubclass(kind, Exception | msgspec.Struct | Event | str | dataclasses) for kind in tried)

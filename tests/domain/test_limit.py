@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq import Collect, JobContext, Limit, Rate, task
+from asyncq import Collect, JobContext, Limit, Queue, Rate, task
 from asyncq.domain.errors import ConfigurationError, TaskError
-from asyncq.domain.limit import Queue, TaskLimit
+from asyncq.domain.limit import TaskLimit
 
 
 class Address(msgspec.Struct, rename="camel"):

@@ -8,6 +8,7 @@ from typing import Any, assert_type
 import msgspec
 
 from asyncq import (
+    Client,
     Collect,
     ConstantRetry,
     ExponentialRetry,
@@ -16,9 +17,11 @@ from asyncq import (
     JobsContext,
     JobSpec,
     Limit,
+    Queue,
     Rate,
     Task,
     UniquePolicy,
+    Worker,
     task,
 )
 
@@ -262,6 +265,10 @@ task(fair=["to"])(handler)  # error: a list is no path
 Limit("3")  # error: a limit is an int
 Limit(3, "to")  # error: by has to be named
 Rate(10)  # error: per is missing
+Worker("postgresql:///", [fields, Queue("reports", concurrency=4, rate=Rate(10, per="1s"))])
+Client("postgresql:///", tasks=[fields, Queue("reports")])
+Queue("reports", 4)  # error: concurrency has to be named
+Queue("reports", concurrency=Limit(4))  # error: a queue is one partition
 task(time_limit=5)(handler)  # error: no such option
 task(5)  # error: no function
 
