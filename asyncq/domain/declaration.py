@@ -10,13 +10,15 @@ from asyncq.domain.limit import Path, Queue, TaskLimit
 
 
 class DeclaredLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit. `at_once` and `rate` hold for each key, `total` for all of them; None is no limit."""
+    """A limit. `at_once` and `rate` hold for each key, the totals for all of them; None is no limit."""
 
     name: str
     at_once: int | None = None
     total: int | None = None
     rate: int | None = None
     per_s: float | None = None
+    total_rate: int | None = None
+    total_per_s: float | None = None
     fair: bool = False
 
 
@@ -77,6 +79,8 @@ def declaration_of(
             total=limit.total,
             rate=limit.rate,
             per_s=limit.per_s,
+            total_rate=limit.total_rate,
+            total_per_s=limit.total_per_s,
             fair=limit.fair,
         )
     return Declaration(
@@ -114,6 +118,6 @@ def _parts(limit: TaskLimit) -> dict[str, Any]:
         "at_once": limit.at_once,
         "total": limit.total,
         "rate": None if limit.rate is None else f"{limit.rate} per {limit.per_s:g} s",
+        "total rate": None if limit.total_rate is None else f"{limit.total_rate} per {limit.total_per_s:g} s",
         "fair": limit.fair,
-        "by": None if limit.by is None else "a key",
     }

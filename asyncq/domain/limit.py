@@ -1,12 +1,13 @@
 """Limits: how many jobs may run at once over all workers, and how many may start in a time.
 
-    concurrency         rate             fair          the limit of the task
-    Limit(3)            -                -             3 at once
-    Limit(3, by="a")    -                -             3 at once of each value of a
-    Limit(3)            by="a"           -             3 at once over all values of a, and a rate of each
-    Limit(3)            -                "a"           3 at once over all values of a, which take turns
+    concurrency          rate                   the limit of the task
+    Limit(3)                                    3 of its jobs at once
+    Limit(3, by="a")                            3 at once of each value of a
+    Limit(3, by="a")     Rate(9, per=1)         the same, and 9 of its jobs may start in a second
+    Limit(3)             Rate(9, 1, by="a")     3 of its jobs at once, and 9 starts in a second of each value of a
 
-A job has one partition, so each `by` of a task names the same member, and a rate holds for each of its values.
+A limit with a key holds for each partition. A job has one partition, so each key of a task is the same member. A limit
+without a key is a total over all partitions: it counts jobs with a queue too, whose partition is that of the queue.
 """
 
 from dataclasses import dataclass, field
@@ -132,6 +133,7 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
         at_once: How many jobs of each key may run at once; None for any number.
         total: The same over all keys.
         rate: How many jobs of each key may start in `per_s` seconds; None for any number.
+        total_rate: The same over all keys, in `total_per_s` seconds.
         fair: Whether the keys take turns.
         by: The path of the key in the payload; None for one key.
     """
@@ -141,6 +143,8 @@ class TaskLimit(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
     rate: int | None = None
     per_s: float | None = None
+    total_rate: int | None = None
+    total_per_s: float | None = None
     fair: bool = False
     by: Path | None = None
 
@@ -159,17 +163,17 @@ def limit_of(concurrency: Any, rate: Any, fair: Any) -> TaskLimit | None:
     if fair is not None:
         _path("fair", fair)
     by = _one_key(limit, rate, fair)
-    # Without a key of its own, the limit is one over all the keys that the rate or the turns have.
-    is_of_all = limit is not None and limit.by is None and by is not None
-    return TaskLimit(
-        name=None if limit is None else limit.name,
-        at_once=None if limit is None or is_of_all else limit.at_once,
-        total=None if limit is None else limit.at_once if is_of_all else limit.total,
-        rate=None if rate is None else rate.count,
-        per_s=None if rate is None else rate.per_s,
-        fair=fair is not None,
-        by=None if by is None else tuple(by.split(".")),
-    )
+    given: dict[str, Any] = {}
+    if limit is not None and limit.by is None:
+        given |= {"total": limit.at_once}
+    elif limit is not None:
+        given |= {"at_once": limit.at_once, "total": limit.total}
+    if rate is not None and rate.by is None:
+        given |= {"total_rate": rate.count, "total_per_s": rate.per_s}
+    elif rate is not None:
+        given |= {"rate": rate.count, "per_s": rate.per_s}
+    name = None if limit is None else limit.name
+    return TaskLimit(name=name, fair=fair is not None, by=None if by is None else tuple(by.split(".")), **given)
 
 
 def check_by(limit: TaskLimit | None, signature: Signature) -> None:
@@ -189,9 +193,6 @@ def _one_key(limit: Limit | None, rate: Rate | None, fair: str | None) -> str | 
         if other != by:
             said = f"{first} has the key {by!r}, {option} has {other!r}"
             raise ConfigurationError(f"{said}: a job has one partition, so it needs one key for both")
-    if rate is not None and rate.by is None:
-        said = f"{first} has the key {by!r}, rate has none"
-        raise ConfigurationError(f"{said}: a job has one partition, so give the rate by={by!r} too")
     return by
 
 

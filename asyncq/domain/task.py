@@ -523,9 +523,8 @@ def task(handler: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         collect: Runs several jobs in one call, as `Collect(max=100, within="2 s")`. The handler takes the list of their
             payloads, and returns None or a list of outcomes, one for each job. None by default.
         concurrency: How many of its jobs may run at once over all workers. A number, or a `Limit`, which may hold for
-            each key in the payload: `Limit(3, by="tenant_id")`. No limit by default. A number beside `fair`, or beside
-            a `rate` with a key, is the limit over all keys. A job with a queue has the limit of its queue, and is
-            counted here too.
+            each key in the payload: `Limit(3, by="tenant_id")`. No limit by default. A limit without a key counts
+            all jobs of the task; those with a queue run one after the other beside.
         rate: How many of its jobs may start in a time over all workers: `Rate(100, per="1 min")`. Or how many of each
             key in the payload: `Rate(100, per="1 min", by="api_key")`. No limit by default.
         fair: The member of the payload whose values take turns, such as `"tenant_id"`: many jobs with one value do not

@@ -34,7 +34,7 @@ def test_a_limit_has_its_name_or_that_of_its_task() -> None:
     found = Registry([made("a", concurrency=3), made("b", concurrency=TENANTS), made("c", fair="x.y").renamed("d")])
 
     assert (
-        DeclaredLimit(name="a", at_once=3),
+        DeclaredLimit(name="a", total=3),
         DeclaredLimit(name="d", fair=True),
         DeclaredLimit(name="tenants", at_once=3),
     ) == found.declaration.limits
@@ -59,7 +59,8 @@ def test_tasks_share_a_limit_by_its_name() -> None:
         ({"concurrency": Limit(5, by="tenant_id", name="tenants")}, "at_once is 3 for 'a' and 5 for 'b'"),
         ({"concurrency": Limit(3, by="t", name="tenants", total=9)}, "total is None for 'a' and 9 for 'b'"),
         ({"concurrency": TENANTS, "fair": "tenant_id"}, "fair is False for 'a' and True for 'b'"),
-        ({"concurrency": Limit(3, name="tenants")}, "by is a key for 'a' and None for 'b'"),
+        ({"concurrency": Limit(3, name="tenants")}, "at_once is 3 for 'a' and None for 'b'"),
+        ({"concurrency": TENANTS, "rate": Rate(5, per=1)}, "total rate is None for 'a' and 5 per 1 s for 'b'"),
         (
             {"concurrency": TENANTS, "rate": Rate(10, per="1 min", by="tenant_id")},
             "rate is None for 'a' and 10 per 60 s for 'b'",
@@ -77,7 +78,7 @@ def test_tasks_that_declare_one_limit_differently_are_refused(options: dict[str,
 
 def test_the_name_of_another_task_is_that_of_its_limit() -> None:
     """It has one meaning in the database."""
-    with pytest.raises(TaskError, match="tasks 'a' and 'b' have one limit 'a', but at_once is 3 for 'a' and 5 for 'b'"):
+    with pytest.raises(TaskError, match="tasks 'a' and 'b' have one limit 'a', but total is 3 for 'a' and 5 for 'b'"):
         Registry([made("a", concurrency=3), made("b", concurrency=Limit(5, name="a"))])
 
 
@@ -125,8 +126,9 @@ def test_a_declaration_is_json() -> None:
     """The store sends it as one text."""
     found = Registry([made("a", concurrency=TENANTS, fair="tenant_id"), Queue("q")]).declaration
 
+    unset = dict.fromkeys(["total", "rate", "per_s", "total_rate", "total_per_s"])
     assert {
-        "limits": [{"name": "tenants", "at_once": 3, "total": None, "rate": None, "per_s": None, "fair": True}],
+        "limits": [{"name": "tenants", "at_once": 3, "fair": True, **unset}],
         "tasks": [{"identifier": "a", "limit": "tenants", "by": ["tenant_id"]}],
         "queues": [{"name": "q", "at_once": 1, "rate": None, "per_s": None}],
     } == msgspec.json.decode(msgspec.json.encode(found))

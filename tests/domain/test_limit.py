@@ -57,14 +57,14 @@ async def of_any(row: dict[str, Any]) -> None:
     ("options", "expected"),
     [
         ({}, None),
-        ({"concurrency": 20}, TaskLimit(at_once=20)),
-        ({"concurrency": Limit(20)}, TaskLimit(at_once=20)),
+        ({"concurrency": 20}, TaskLimit(total=20)),
+        ({"concurrency": Limit(20)}, TaskLimit(total=20)),
         (
             {"concurrency": Limit(3, by="tenant_id", name="tenants", total=50)},
             TaskLimit(name="tenants", at_once=3, total=50, by=("tenant_id",)),
         ),
         ({"concurrency": Limit(3, by="customer.id")}, TaskLimit(at_once=3, by=("customer", "id"))),
-        ({"rate": Rate(10, per="1m")}, TaskLimit(rate=10, per_s=60.0)),
+        ({"rate": Rate(10, per="1m")}, TaskLimit(total_rate=10, total_per_s=60.0)),
         (
             {"rate": Rate(10, per=2, by="api_key"), "concurrency": Limit(5, by="api_key")},
             TaskLimit(at_once=5, rate=10, per_s=2.0, by=("api_key",)),
@@ -84,20 +84,34 @@ def test_the_options_of_a_task_become_one_limit(options: dict[str, Any], expecte
     assert expected == made.limit == made.renamed("other").limit
 
 
-@pytest.mark.parametrize("other", [{"fair": "tenant_id"}, {"rate": Rate(10, per=1, by="tenant_id")}], ids=str)
-def test_a_limit_without_a_key_is_one_over_all_keys(other: dict[str, Any]) -> None:
-    """A job has one partition, and a number is always the number of jobs of the whole task."""
-    found = task(concurrency=20, **other)(send).limit
+@pytest.mark.parametrize("fair", [None, "tenant_id"])
+def test_a_limit_without_a_key_is_one_over_all_keys(fair: str | None) -> None:
+    """A job has one partition, and its queue may be that; the number of all jobs is then right too."""
+    found = task(concurrency=20, rate=Rate(10, per=1), fair=fair)(send).limit
 
     assert found is not None
-    assert (None, 20, ("tenant_id",)) == (found.at_once, found.total, found.by)
+    assert (None, 20, None, None, 10, 1.0) == (
+        found.at_once,
+        found.total,
+        found.rate,
+        found.per_s,
+        found.total_rate,
+        found.total_per_s,
+    )
+
+
+def test_a_limit_with_a_key_goes_with_a_rate_of_all_jobs() -> None:
+    """A tenant has its slots, and the provider counts all requests."""
+    found = task(concurrency=Limit(3, by="tenant_id", total=50), rate=Rate(10, per=1))(send).limit
+
+    assert TaskLimit(at_once=3, total=50, total_rate=10, total_per_s=1.0, by=("tenant_id",)) == found
 
 
 def test_a_limited_task_may_have_a_queue() -> None:
     """The queue makes its jobs serial, and the limit counts them too."""
     made = task(queue="mail", concurrency=3)(send)
 
-    assert (TaskLimit(at_once=3), "mail") == (made.limit, made.job(1, "x").queue)
+    assert (TaskLimit(total=3), "mail") == (made.limit, made.job(1, "x").queue)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +131,6 @@ def test_a_limited_task_may_have_a_queue() -> None:
         (
             {"concurrency": Limit(3, by="tenant_id"), "fair": "api_key"},
             "concurrency has the key 'tenant_id', fair has 'api_key': a job has one partition, so it needs one key",
-        ),
-        (
-            {"concurrency": Limit(3, by="tenant_id"), "rate": Rate(10, per=1)},
-            "concurrency has the key 'tenant_id', rate has none: .*, so give the rate by='tenant_id' too",
         ),
     ],
 )
