@@ -26,6 +26,9 @@ create table asyncq._tasks (
     constraint tasks_identifier_check check (length(identifier) <= 128)
 );
 
+-- _insert_jobs, fetch_jobs: whether any task has a limit.
+create index tasks_limited on asyncq._tasks (id) where limit_id is not null;
+
 -- Jobs that wait, run, are retried or are discarded. A job that ends well is deleted.
 --
 -- The claim is three columns: locked_by (the worker), locked_at, lock_token (the fetch). A claim writes the row, so a

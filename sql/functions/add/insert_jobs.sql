@@ -10,6 +10,9 @@ declare
   -- The task of all of them, if they have the same one: then it is looked up once.
   same constant text := (
     select min(job.identifier) from unnest(jobs) as job having min(job.identifier) = max(job.identifier));
+  -- Most tasks have no limit: then their jobs are not asked one by one.
+  is_limited constant boolean := exists (
+    select from asyncq._tasks as task where task.limit_id is not null and (same is null or task.identifier = same));
   ids bigint[];
   partitioned bigint[];
 begin
@@ -19,8 +22,9 @@ begin
       (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, key, flags, payload, meta, unique_key,
         keep_until, keep_states, extras, expires_at, deadline_at)
     select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
-      asyncq._max_attempts(job.max_attempts), asyncq._partition_of(job.task_id, job.queue_name, job.payload), job.queue_name,
-      job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
+      asyncq._max_attempts(job.max_attempts),
+      case when job.queue_name is not null or is_limited then asyncq._partition_of(job.task_id, job.queue_name, job.payload) end,
+      job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
       asyncq._kept_states(job.states, job.idempotency_key), job.extras,
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
@@ -63,8 +67,9 @@ begin
   insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, flags, payload, meta,
       extras, keep_until, expires_at, deadline_at)
     select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
-      asyncq._partition_of(known.id, job.queue_name, job.payload), job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta,
-      job.extras,
+      case when job.queue_name is not null or known.limit_id is not null
+        then asyncq._partition_of(known.id, job.queue_name, job.payload) end,
+      job.queue_name, job.flags, coalesce(job.payload, '{}'), job.meta, job.extras,
       asyncq._kept_until(null, null, null, job.extras, moment),
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
@@ -93,8 +98,9 @@ declare
   updated int;
 begin
   update asyncq._jobs as old
-    set task_id = task.id, partition = asyncq._partition_of(task.id, job.queue_name, asyncq._merged_payload(old.payload, coalesce(job.payload, '{}'))),
-      queue = job.queue_name,
+    set task_id = task.id, queue = job.queue_name,
+      partition = case when job.queue_name is not null or task.limit_id is not null
+        then asyncq._partition_of(task.id, job.queue_name, asyncq._merged_payload(old.payload, coalesce(job.payload, '{}'))) end,
       payload = asyncq._merged_payload(old.payload, coalesce(job.payload, '{}')),
       run_at = case when job.job_key_mode = 'preserve_run_at' and old.attempts = 0 then old.run_at
         else coalesce(job.run_at, moment) end,
@@ -108,7 +114,7 @@ begin
         else array_cat(old.keep_states, asyncq._kept_states(job.states, job.idempotency_key)) end,
       attempts = 0, interruptions = 0, last_error = null, revision = old.revision + 1, updated_at = moment
     from unnest(jobs) with ordinality as job
-    cross join lateral (select id from asyncq._tasks where identifier = job.identifier offset 0) as task
+    cross join lateral (select id, limit_id from asyncq._tasks where identifier = job.identifier offset 0) as task
     where old.id = any(array[ids[job.ordinality]]);
   get diagnostics updated = row_count;
   if updated <> cardinality(jobs) then

@@ -28,21 +28,26 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
 
 -- Insert the wakeups of ended claims.
 create or replace function asyncq._wake_ended(partitions bigint[], task_ids int[]) returns void
-  language sql volatile
+  language plpgsql volatile
   as $$
+begin
   insert into asyncq._wakeups (at, partition, task_id, freed, priority)
     select woken.at, woken.partition, woken.task_id, woken.freed, woken.priority
-    from asyncq._ended_wakeups(partitions, task_ids) as woken
-  $$;
+    from asyncq._ended_wakeups(partitions, task_ids) as woken;
+end
+$$;
 
--- Insert the wakeups of jobs that have become ready: one for each partition, task, priority and flags,
--- at the least time.
+-- Insert the wakeups of jobs that have become ready: one for each partition, task, priority and flags, at the least time.
+-- By itself each job is looked up by its id: together with the other conditions an index of ready jobs would fit too.
 create or replace function asyncq._wake_partitions(ids bigint[]) returns void
-  language sql volatile
+  language plpgsql volatile
   as $$
+begin
   insert into asyncq._wakeups (at, partition, task_id, priority, flags)
     select min(job.run_at), job.partition, job.task_id, job.priority, job.flags
-    from asyncq._jobs as job
-    where job.id = any(ids) and job.partition is not null and asyncq._is_ready(job)
-    group by job.partition, job.task_id, job.priority, job.flags
-  $$;
+    from unnest(ids) as given(id)
+    cross join lateral (select * from asyncq._jobs as stored where stored.id = given.id offset 0) as job
+    where job.partition is not null and job.locked_by is null and job.attempts < job.max_attempts
+    group by job.partition, job.task_id, job.priority, job.flags;
+end
+$$;
