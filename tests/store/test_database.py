@@ -155,6 +155,17 @@ async def test_our_connections_do_not_compile_statements(line: ReconnectingConne
     assert "off" == await connection.fetchval("show jit")
 
 
+async def test_a_long_statement_is_planned_once(line: ReconnectingConnection) -> None:
+    """Planning a fetch takes three times as long as the fetch."""
+    connection = await line.connection()
+    statement = f"select 1 /* {'long' * 10_000} */"
+    for _ in range(2):
+        await connection.fetchval(statement)
+
+    prepared = "select count(*) from pg_catalog.pg_prepared_statements where statement = $1"
+    assert 1 == await connection.fetchval(prepared, statement)
+
+
 async def test_a_line_opens_when_it_is_needed_and_stays(line: ReconnectingConnection) -> None:
     """One connection for all statements."""
     before = line.is_open
