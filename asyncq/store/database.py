@@ -173,7 +173,7 @@ class Database(Schema):
         how: dict[str, Any] = {
             "server_settings": {"application_name": f"{self.schema} {role}"},
             "connection_class": PooledConnection if self.is_pooled else OwnConnection,
-            # Without a limit: the driver would plan a statement of more than 15 KiB anew for each call.
+            # No limit: otherwise each call of a statement of more than 15 KiB is planned.
             "max_cacheable_statement_size": 0,
         }
         if self._statement_cache_size is not None:
