@@ -26,9 +26,11 @@ from asyncq.domain.attempt import Attempt
 from asyncq.domain.checkup import Checkup, Repaired
 from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job, check_key
+from asyncq.domain.pause import Pause, check_pause
 from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store import checkup as checkups
+from asyncq.store import pauses
 from asyncq.store.callers import changing
 from asyncq.store.database import CallersConnection, Connection, Database
 
@@ -499,6 +501,98 @@ class Admin:
         chosen = job_ids(ids)
         async with changing(connection, self._acquire, autocommit) as mine:
             return await store.change_history(self._database, mine, act, chosen)
+
+    async def pause(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        limit: str | None = None,
+        key: str | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+    ) -> Pause:
+        """Pause a task, a queue, a limit, or one key of a limit; without any of them, everything.
+
+        From the commit on no worker starts a job of it until it is resumed. Running jobs run on, and jobs can be added.
+        A fetch or an add whose statement began before may still start jobs, an add one at most.
+
+        Args:
+            task: The name of a task. It need not exist: what is paused holds when it comes.
+            queue: The name of a queue.
+            limit: The name of a limit: all jobs of its tasks, or with `key` those of one key.
+            key: A key of the limit.
+            reason: Why, 1 to 500 characters; none by default.
+            by: Who, 1 to 128 characters; the role of the session by default.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The pause. If it was paused already, only the name and the reason have changed.
+
+        Raises:
+            InvalidJob: An argument is not valid, or more than one of task, queue and limit are given.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        target = check_pause(task=task, queue=queue, limit=limit, key=key, reason=reason, by=by)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            return await pauses.pause(self._database, mine, target)
+
+    async def resume(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        limit: str | None = None,
+        key: str | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+    ) -> Pause | None:
+        """Resume what was paused by the same arguments: workers look for its jobs at once.
+
+        Args:
+            task: The name of a task.
+            queue: The name of a queue.
+            limit: The name of a limit.
+            key: A key of the limit.
+            reason: Why, for the event `Resumed`.
+            by: Who, for the same event; the role of the session by default.
+            connection: As in `complete_jobs`; in a transaction at READ COMMITTED.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The pause that has ended; None if it was not paused.
+
+        Raises:
+            InvalidJob: As for `pause`; or the transaction of the connection is not at READ COMMITTED.
+            StoreError: The database cannot be used.
+
+        Each pause ends by itself: a task that was paused stays paused when everything is resumed. If cancelled, the
+        outcome is unknown unless the caller's transaction rolls back.
+        """
+        target = check_pause(task=task, queue=queue, limit=limit, key=key, reason=reason, by=by)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            return await pauses.resume(self._database, mine, target)
+
+    async def paused(self) -> list[Pause]:
+        """Read everything that is paused.
+
+        Returns:
+            The pauses, the earliest one first.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await pauses.paused(self._database, mine)
 
     async def now(self) -> datetime:
         """Read the clock of the server, which decides when jobs are due.

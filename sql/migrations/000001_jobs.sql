@@ -10,17 +10,22 @@
 --                  null: it is not kept
 --   keeps_payload  whether its payload is kept with it
 --   paused_at      since when its jobs do not start; null: it is not paused
---   limit_id       the limit of its jobs, a row of _limits; null: none
+--   paused_by, paused_why  the name of the session or person that paused it, and the reason; null: none was given
+--   unmoved_since  the transaction in which its limit changed, while jobs may lack their new partition, see _move_jobs
+--   limit_id       the limit of its jobs, a row of _limits; null: none. A paused task has one
 --   by             where a payload has the key of the limit: the names of members, from the outer to the inner; null: there is
 --                  one key for all jobs
 create table asyncq._tasks (
   retired_in xid8,
+  unmoved_since xid8,
   keep_s float8,
   paused_at timestamptz,
   id int generated always as identity constraint tasks_pkey primary key,
   limit_id smallint,
   keeps_payload boolean not null default true,
   by text[] collate "C",
+  paused_by text collate "C",
+  paused_why text collate "C",
   identifier text collate "C" not null
     constraint tasks_identifier_key unique
     constraint tasks_identifier_check check (length(identifier) <= 128)
@@ -182,7 +187,7 @@ create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not n
 --   rate, per_s  how many jobs of each of its partitions may start in any so many seconds; null: as many as there are
 --   total        how many jobs of its tasks may run at once, whatever their partitions; null: as many as there are
 --   total_rate, total_per_s  how many of these may start
---   paused_at    since when no job of its tasks starts; null: it is not paused
+--   paused_at    since when no job of its tasks starts; null: it is not paused. paused_by, paused_why as in _tasks
 --   fair         whether its partitions take turns; else the order is that of their first jobs
 create table asyncq._limits (
   paused_at timestamptz,
@@ -194,10 +199,13 @@ create table asyncq._limits (
   total_rate int,
   id smallint constraint limits_pkey primary key,
   fair boolean not null default false,
+  paused_by text collate "C",
+  paused_why text collate "C",
   name text collate "C" not null constraint limits_name_key unique
 );
--- 1: a named queue is a partition of this limit. 2: the jobs of a task without a limit that was paused are one.
-insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tasks', null);
+-- 0: while it is paused, no job starts. 1: a named queue is a partition of this limit. 2: the jobs of a task without a
+-- limit that was paused are one.
+insert into asyncq._limits (id, name, at_once) values (0, 'everything', null), (1, 'queues', 1), (2, 'tasks', null);
 
 -- A partition: the jobs of a limit that have the same key. The gate of a limit that has a total is a row too: it counts
 -- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. Rows are written by fetches
@@ -208,7 +216,7 @@ insert into asyncq._limits (id, name, at_once) values (1, 'queues', 1), (2, 'tas
 --   not_before    until then no job starts; null: no such time
 --   cell, cells   the starts that its rate counts, see _spent; null: none
 --   weight     how many turns it gets beside the others of its limit, if they take turns
---   paused_at  since when no job starts; null: it is not paused
+--   paused_at  since when no job starts; null: it is not paused. paused_by, paused_why as in _tasks
 create table asyncq._partitions (
   id bigint constraint partitions_pkey primary key,
   not_before timestamptz,
@@ -218,7 +226,9 @@ create table asyncq._partitions (
   at_once int,
   weight real not null default 1,
   cells int[],
-  key text collate "C"
+  key text collate "C",
+  paused_by text collate "C",
+  paused_why text collate "C"
 ) with (
   -- Most fetches write the row, and no column of an index: with room on the page it needs no new entries.
   fillfactor = 50,
@@ -227,6 +237,9 @@ create table asyncq._partitions (
   autovacuum_vacuum_cost_delay = 0,
   vacuum_truncate = off
 );
+
+-- pauses: the few that are paused.
+create index partitions_paused on asyncq._partitions (id) where paused_at is not null;
 
 -- Wakeups: from a moment on, a fetch has to look at a partition for jobs of a task and priority. Whatever makes such a
 -- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that it

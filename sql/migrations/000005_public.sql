@@ -42,6 +42,22 @@ where exists (
     where batch.locked_by = reported.locked_by and batch.lock_token = reported.lock_token
       and get_bit(batch.unsettled, array_position(batch.ids, reported.job_id) - 1) = 1 offset 0);
 
+-- Everything that is paused. Columns may be added at its end and are never removed.
+--   what   everything, task, queue, limit or key
+--   name   of the task, queue or limit; key is a key of this limit
+create view asyncq.pauses as
+select case when held.id = 0 then 'everything' else 'limit' end as what, case when held.id <> 0 then held.name end as name,
+  null::text as key, held.paused_at, held.paused_by, held.paused_why as reason
+from asyncq._limits as held where held.paused_at is not null
+union all
+select 'task', task.identifier, null, task.paused_at, task.paused_by, task.paused_why
+from asyncq._tasks as task where task.paused_at is not null
+union all
+select case when held.id >> 48 = 1 then 'queue' else 'key' end, case when held.id >> 48 = 1 then held.key else of_all.name end,
+  case when held.id >> 48 <> 1 then held.key end, held.paused_at, held.paused_by, held.paused_why
+from asyncq._partitions as held join asyncq._limits as of_all on of_all.id = held.id >> 48
+where held.paused_at is not null;
+
 -- The attempts that failed, also of jobs that have ended. Columns may be added at its end and are never removed.
 create view asyncq.attempts as
 select attempt.job_id, attempt.number, attempt.kind, attempt.started_at, attempt.ended_at, attempt.worker_id, attempt.error

@@ -117,7 +117,7 @@ begin
 end
 $$;
 
--- The ids of all tasks in use: by a job, an ended job that is kept, or a worker that has a row.
+-- The ids of all tasks in use: by a job, an ended job that is kept, or a worker that has a row; or paused.
 create or replace function asyncq._used_tasks() returns int[]
   language sql volatile
   as $$
@@ -127,6 +127,8 @@ create or replace function asyncq._used_tasks() returns int[]
     select unnest(batch.task_id) from asyncq._batches as batch
     union
     select ended.task_id from asyncq._ended_jobs as ended
+    union
+    select task.id from asyncq._tasks as task where task.paused_at is not null
     union
     select task.id from asyncq._tasks as task join asyncq._workers as worker on task.identifier = any(worker.tasks))
   $$;

@@ -3,7 +3,8 @@
 --
 -- Returns null, and does nothing, while no slots should be opened. If a snapshot is held, each handed-over job leaves
 -- dead versions of two rows; 100,000 of them cost each add two milliseconds. Nor is a slot opened while the sequence
--- would give ids twice: a split of the batch would lose a job. While no worker opens slots, no add looks for one.
+-- would give ids twice: a split of the batch would lose a job. Nor while everything is paused. While no worker
+-- opens slots, no add looks for one.
 --
 -- takes_locks: this session has yet to take two locks. They say that it listens for this worker, and that slots are
 -- opened. acknowledged_token: the token of the last slot whose job has arrived. A slot that was filled without that
@@ -24,6 +25,7 @@ declare
 begin
   if greatest(pg_stat_get_dead_tuples('asyncq._handoff_slots'::regclass), pg_stat_get_dead_tuples('asyncq._batches'::regclass)) > 100000
     or exists (select from asyncq._jobs as job where job.id > given)
+    or exists (select from asyncq._limits where id = 0 and paused_at is not null)
   then
     -- As often as this session took it: once for each of its worker ids.
     while exists (

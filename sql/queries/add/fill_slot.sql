@@ -1,7 +1,8 @@
 -- fill_slot(identifier text, payload json, max_attempts int, priority int) -> id bigint, notified void
 -- Add one plain job and claim it for a worker that waits for one: the job fills the empty batch of the worker's slot.
 -- The message has all that a run needs (asyncq/store/handoff.py). A notification has room for 8,000 bytes.
--- No row, and nothing is done, if no worker waits at this moment, or if a batch has no room for the payload.
+-- No row, and nothing is done, if no worker waits at this moment, if a batch has no room for the payload, or if the task
+-- has a limit or is paused.
 -- The batch is locked until the commit. No add waits for another one: it skips a locked batch, and workers that have
 -- missed beats. Names and operators are qualified unless the server matches them exactly.
 -- Materialized: otherwise each row of the table could find another slot.
@@ -18,7 +19,9 @@ with free as materialized (
       and exists (select from asyncq._workers as worker where worker.id = slot.worker_id and asyncq._is_responsive(worker))
     for no key update skip locked
   ) as batch
-  where known.identifier = $1::text and known.retired_in is null and asyncq._fits_batch($2::json)
+  where known.identifier = $1::text and known.retired_in is null and known.paused_at is null and known.limit_id is null
+    and not exists (select from asyncq._limits as everything where everything.id = 0::smallint and everything.paused_at is not null)
+    and asyncq._fits_batch($2::json)
   limit 1
 )
 update asyncq._batches as filled

@@ -15,7 +15,9 @@ with free as materialized (
       and exists (select from asyncq._workers as worker where worker.id = slot.worker_id and asyncq._is_responsive(worker))
     for update skip locked
   ) as batch
-  where known.identifier = $1::text and known.retired_in is null and asyncq._fits_batch($2::json)
+  where known.identifier = $1::text and known.retired_in is null and known.paused_at is null and known.limit_id is null
+    and not exists (select from asyncq._limits as everything where everything.id = 0::smallint and everything.paused_at is not null)
+    and asyncq._fits_batch($2::json)
   limit 1
 ),
 taken as (

@@ -25,6 +25,7 @@ heads as materialized (
   from (
     select gone.partition, bool_or(gone.shared) as shared from gone
     where gone.partition is not null
+      and not exists (select from asyncq._limits where id = 0 and paused_at is not null)
       and exists (
         select from asyncq._partitions as held
         join asyncq._limits as of_all on of_all.id = (held.id >> 48)::smallint
@@ -50,7 +51,9 @@ next as materialized (
     where id = heads.id and job.partition = heads.partition
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
       and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
-      and not exists (select from asyncq._tasks as task where task.id = job.task_id and task.paused_at is not null offset 0)
+      and not exists (
+        select from asyncq._tasks as task left join asyncq._limits as of_task on of_task.id = task.limit_id
+        where task.id = job.task_id and (task.paused_at is not null or of_task.paused_at is not null) offset 0)
     for update skip locked) as job),
 woken as (
   insert into asyncq._wakeups (at, partition, task_id, freed, priority)

@@ -12,6 +12,15 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 with recursive
+-- The tasks of this worker whose jobs have no partition: those without a limit. A paused task has a limit. No row while
+-- everything is paused.
+plain_tasks(ids) as materialized (
+  select array(
+    select id from unnest(known.ids) as id
+    where (id not in (select task.id from asyncq._tasks as task where task.limit_id is not null)) is true)
+  from (
+    select $4::text::int[] as ids
+    where not exists (select from asyncq._limits where id = 0 and paused_at is not null)) as known),
 -- The tasks and priorities that have wakeups, one index probe each.
 kinds(task_id, priority) as (
   (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
@@ -33,7 +42,8 @@ kinds_here as materialized (
         total_per_s, paused_at
       from asyncq._limits where id = known.limit_id) as of_all on true
     where known.id = kinds.task_id and known.paused_at is null and of_all.paused_at is null) as task
-  where kinds.task_id = any((select $4::text::int[])::int[])),
+  where kinds.task_id = any((select $4::text::int[])::int[])
+    and not exists (select from asyncq._limits where id = 0 and paused_at is not null)),
 -- Their gates, locked. Another fetch that holds one decides about it: this one leaves the wakeups of its tasks.
 gates as materialized (
   select gate.id, gate.total, gate.total_rate, gate.total_per_s, held.running, held.not_before, held.cell, held.cells
@@ -111,7 +121,7 @@ priorities(priority, after_run_at, after_id) as (
         coalesce($9, asyncq.now()) - make_interval(secs => $10)),
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
-    where job.partition is null and asyncq._is_ready(job)
+    where job.partition is null and asyncq._is_ready(job) and (select ids <> '{}' from plain_tasks)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
@@ -129,7 +139,7 @@ first_plain as materialized (
     select id, priority, run_at from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3) as ready
   where exists (select from wanted)
   limit $3),
@@ -302,7 +312,7 @@ plain as materialized (
     from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+      and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
   limit $3 - (select coalesce(sum(got), 0) from mine)),
