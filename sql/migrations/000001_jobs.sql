@@ -267,6 +267,9 @@ create table asyncq._wakeups (
 -- fetch_jobs, next_due, unknown_tasks: of each task and priority the first wakeups.
 create index wakeups_order on asyncq._wakeups (task_id, priority, at, partition);
 
+-- fetch_jobs: those that count ended claims of a partition, whatever their tasks.
+create index wakeups_freed on asyncq._wakeups (partition) where freed > 0;
+
 -- The jobs that one fetch claimed, as one row: a claim in each job's row took most of the server's time in a drain. A
 -- batch contains new jobs that wait for nothing: no key, policy, flag, attempt.
 --

@@ -175,8 +175,13 @@ seen as materialized (
 -- are looked up in hashes (`is true` keeps that from being a join), or gathered by their partition.
 heard as materialized (
   delete from asyncq._wakeups
-  where ctid = any(array(select row_ctid from wakeups where (partition in (select id from known)) is true))
-  returning partition, freed),
+  where ctid = any(array(
+    select row_ctid from wakeups where (partition in (select id from known)) is true
+    union all
+    -- Those of other tasks that count ended claims: they are inserted again without the count.
+    select ended.row_ctid from known cross join lateral (
+      select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup where wakeup.partition = known.id and wakeup.freed > 0) as ended))
+  returning partition, freed, ctid as row_ctid, at, task_id, priority, flags),
 room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
@@ -295,6 +300,8 @@ kept as (
       select from asyncq._wakeups as wakeup
       where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at
         and wakeup.partition = later.id offset 0))
+  union all
+  select at, partition, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
   union all
   -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
   select greatest(

@@ -118,3 +118,18 @@ async def test_the_next_job_of_a_paused_queue_or_task_does_not_follow(sql: Sessi
 
     assert [] == after
     assert [following] == await fetched(sql)
+
+
+async def test_a_task_of_a_queue_is_paused_alone(sql: Session) -> None:
+    """The queue goes on with the jobs of other tasks. The end of a job of the paused task frees it."""
+    await add(sql, "a", queue="q")
+    claims = await fetch(sql)
+    waiting = await add(sql, "a", queue="q")
+    other = await add(sql, "b", queue="q")
+    await sql.rows("select asyncq.pause(task => 'a')")
+    await complete(sql, claims)
+    following = await fetch(sql)
+    await complete(sql, following)
+    await sql.rows("select asyncq.resume(task => 'a')")
+
+    assert ([other], [waiting]) == ([claim["id"] for claim in following], await fetched(sql))
