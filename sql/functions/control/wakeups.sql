@@ -37,17 +37,20 @@ begin
 end
 $$;
 
--- Insert the wakeups of jobs that have become ready: one for each partition, task, priority and flags, at the least time.
+-- Insert the wakeups of jobs that have become ready: for each partition, task, priority and flags one for all due jobs,
+-- at the least time, and one for each later time. A look that finds no due job leaves no wakeup for later ones.
 -- By itself each job is looked up by its id: together with the other conditions an index of ready jobs would fit too.
 create or replace function asyncq._wake_partitions(ids bigint[]) returns void
   language plpgsql volatile
   as $$
+declare
+  moment constant timestamptz := asyncq.clock();
 begin
   insert into asyncq._wakeups (at, partition, task_id, priority, flags)
     select min(job.run_at), job.partition, job.task_id, job.priority, job.flags
     from unnest(ids) as given(id)
     cross join lateral (select * from asyncq._jobs as stored where stored.id = given.id offset 0) as job
     where job.partition is not null and job.locked_by is null and job.attempts < job.max_attempts
-    group by job.partition, job.task_id, job.priority, job.flags;
+    group by job.partition, job.task_id, job.priority, job.flags, greatest(job.run_at, moment);
 end
 $$;
