@@ -205,6 +205,16 @@ class UnknownTasks(Event, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class LimitChanged(Event, frozen=True, kw_only=True):
+    """A limit has the values that this worker declared, in place of those of an earlier worker, which is `was_by`."""
+
+    limit: str
+    before: str
+    after: str
+    by: str
+    was_by: str
+
+
 # Connections and fetching
 
 

@@ -74,6 +74,9 @@ SENTENCES: Table = {
         "handlers ended before their asyncio tasks, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
     ),
     on.ResourceFailed: error("%(name)s failed after it was opened: %(error)s", error=first_line),
+    on.LimitChanged: info(
+        "limit '%(limit)s' is now %(after)s, as %(by)s declares; it was %(before)s, as %(was_by)s had declared",
+    ),
     on.UnknownTasks: warning(
         "jobs wait for tasks that this worker does not know, and does not run: %(names)s",
         names=lambda e: ", ".join(e.names),

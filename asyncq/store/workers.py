@@ -4,13 +4,17 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from asyncq.domain.declaration import Declaration
 from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.limit_info import LimitValues
 from asyncq.domain.sentence import command
 from asyncq.store.arrays import array_text
 from asyncq.store.database import ReconnectingConnection, Record
 
 # The running jobs of a worker that were cancelled, as (id, lock token); None if a rescue declared the worker dead.
 Cancelled = list[tuple[int, int]] | None
+
+_read_values = msgspec.json.Decoder(LimitValues).decode
 
 REAL_CLOCK = {"select pg_catalog.now()", "select pg_catalog.clock_timestamp()"}
 
@@ -86,6 +90,24 @@ class KeptTask(msgspec.Struct, frozen=True):
 async def keep_tasks(line: ReconnectingConnection, kept: Sequence[KeptTask]) -> None:
     """Store how long ended jobs of tasks are kept, also after an end without a worker."""
     await line.fetch("keep_tasks", msgspec.json.encode(kept).decode())
+
+
+class ChangedLimit(msgspec.Struct, frozen=True):
+    """A limit that the last worker had declared with other values."""
+
+    name: str
+    before: LimitValues
+    after: LimitValues
+    was_by: str
+
+
+async def declare_limits(line: ReconnectingConnection, declaration: Declaration, by: str) -> list[ChangedLimit]:
+    """Store the limits of a worker; `by` is its name. Returns those that another declaration had changed."""
+    rows = await line.fetch("declare_limits", msgspec.json.encode(declaration).decode(), by)
+    return [
+        ChangedLimit(row["name"], _read_values(row["before"]), _read_values(row["after"]), row["was_by"])
+        for row in rows
+    ]
 
 
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:

@@ -189,8 +189,14 @@ create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not n
 --   total_rate, total_per_s  how many of these may start
 --   paused_at    since when no job of its tasks starts; null: it is not paused. paused_by, paused_why as in _tasks
 --   fair         whether its partitions take turns; else the order is that of their first jobs
+--   name         null: no task names it
+--   declared     the values that the last worker declared, an object with the names of these columns; null: none did
+--   overrides    the values that were set by hand, and replace those; a member that is null means no limit
+--   declared_at, declared_by, set_at, set_by  when and by whom
 create table asyncq._limits (
   paused_at timestamptz,
+  declared_at timestamptz,
+  set_at timestamptz,
   per_s float8,
   total_per_s float8,
   at_once int,
@@ -199,36 +205,52 @@ create table asyncq._limits (
   total_rate int,
   id smallint constraint limits_pkey primary key,
   fair boolean not null default false,
+  name text collate "C" constraint limits_name_key unique,
   paused_by text collate "C",
   paused_why text collate "C",
-  name text collate "C" not null constraint limits_name_key unique
+  declared_by text collate "C",
+  set_by text collate "C",
+  declared jsonb,
+  overrides jsonb
 );
 -- 0: while it is paused, no job starts. 1: a named queue is a partition of this limit. 2: the jobs of a task without a
 -- limit that was paused are one.
-insert into asyncq._limits (id, name, at_once) values (0, 'everything', null), (1, 'queues', 1), (2, 'tasks', null);
+insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null);
 
 -- A partition: the jobs of a limit that have the same key. The gate of a limit that has a total is a row too: it counts
--- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. Rows are written by fetches
+-- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. They are written by fetches
 -- only, which lock it, or by administrators. Ends of claims insert wakeups.
 --   id         the number of the limit and 48 bits of a hash of the key, see _partition
---   running    how many of its claims were made, less those whose end a fetch has counted; 0 while it has no limit at once
---   at_once    replaces that of the limit; null: it does not
+--   running    how many of its claims were made, less those whose end a fetch has counted; also without a limit,
+--              which may be set at any time
+--   at_once, rate, per_s  replace those of the limit; null: they do not
 --   not_before    until then no job starts; null: no such time
 --   cell, cells   the starts that its rate counts, see _spent; null: none
 --   weight     how many turns it gets beside the others of its limit, if they take turns
 --   paused_at  since when no job starts; null: it is not paused. paused_by, paused_why as in _tasks
+--   key        the name of the queue, or the key as an administrator wrote it; null: not known
+--   declared   the values that the last worker declared for a queue, an object with the names of these columns
+--   overrides  the values that were set by hand, and replace those
+--   declared_by, set_at, set_by  by whom and when
 create table asyncq._partitions (
   id bigint constraint partitions_pkey primary key,
   not_before timestamptz,
   paused_at timestamptz,
+  set_at timestamptz,
   cell bigint,
+  per_s float8,
   running int not null default 0,
   at_once int,
+  rate int,
   weight real not null default 1,
   cells int[],
   key text collate "C",
   paused_by text collate "C",
-  paused_why text collate "C"
+  paused_why text collate "C",
+  declared_by text collate "C",
+  set_by text collate "C",
+  declared jsonb,
+  overrides jsonb
 ) with (
   -- Most fetches write the row, and no column of an index: with room on the page it needs no new entries.
   fillfactor = 50,

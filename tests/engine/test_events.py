@@ -261,6 +261,12 @@ async def _(scene: Scene) -> None:
     await scene.run(leave_one, until=events.JobCompleted)
 
 
+@provokes(events.LimitChanged)
+async def _(scene: Scene) -> None:
+    for concurrency in (3, 5):
+        await scene.make_worker(task(nothing, concurrency=concurrency)).run_once()
+
+
 @provokes(events.UnknownTasks)
 async def _(scene: Scene) -> None:
     await scene.client.add_job("strange")

@@ -36,7 +36,7 @@ RUN = """
 delete from asyncq._server_runs;
 insert into asyncq._server_runs (since) values (clock_timestamp() - interval '10 seconds');
 delete from asyncq._limits;
-insert into asyncq._limits (id, name, at_once) values (0, 'everything', null), (1, 'queues', 1), (2, 'tasks', null)
+insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null)
 """
 # All that the catalog says of a schema, as one number. Rows of pg_class also hold counts, which are left out.
 CATALOG = """

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import anyio
 
 from asyncq.domain.errors import AsyncqError, StoreUnavailable
-from asyncq.domain.events import LeaseInDoubt, MaintenanceFailed, WorkerLost
+from asyncq.domain.events import LeaseInDoubt, LimitChanged, MaintenanceFailed, WorkerLost
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.lease import Lease
@@ -101,6 +101,11 @@ class Membership:
             for task_id, task in identity.tasks.items()
         ]
         await store.keep_tasks(self._line, kept)
+        by = f"worker {identity.worker_id or self._next_id}"
+        for limit in await store.declare_limits(self._line, identity.registry.declaration, by):
+            before, after = str(limit.before), str(limit.after)
+            event = LimitChanged(limit=limit.name, before=before, after=after, by=by, was_by=limit.was_by)
+            self._observers.emit(event)
 
     def questioned(self) -> None:
         """Start nothing before the next beat: others ask whether this worker is alive, or have declared it dead."""

@@ -37,7 +37,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   -- A partition counts the claims that run: as many as were made, less those whose end a wakeup says.
   select 'wrong_count', null, format('the partition %s counts %s running jobs, and %s run', counted.id, counted.jobs, counted.running)
   from asyncq._partition_counts() as counted
-  where counted.is_limited and counted.jobs <> counted.running
+  where counted.jobs <> counted.running
   union all
   -- A job that could start is seen by the next fetch.
   select 'stranded_partition', null, format('the partition %s has a job that could start, and no wakeup', waiting.partition)

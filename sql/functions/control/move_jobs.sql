@@ -57,7 +57,7 @@ create or replace function asyncq._misplaced_batches(tasks int[]) returns table 
   $$;
 
 -- Put these jobs into their partitions, except locked ones. Ready jobs get wakeups. Running jobs are counted in the new
--- partition, and end in the old one.
+-- partition and in the gate of their limit, and end in the old ones.
 create or replace function asyncq._place_jobs(ids bigint[]) returns void
   language plpgsql volatile
   as $$
@@ -81,9 +81,14 @@ begin
   perform asyncq._wake_ended(old_partitions, task_ids);
   insert into asyncq._partitions as held (id, running)
     select claim.partition, count(*)
-    from unnest(new_partitions) as claim(partition)
-    join asyncq._limits as of_all on of_all.id = claim.partition >> 48
-    where of_all.at_once is not null or of_all.rate is not null
+    from (
+      select unnest(new_partitions) as partition
+      union all
+      select asyncq._gate(of_all.id)
+      from unnest(task_ids) as given(id)
+      join asyncq._tasks as task on task.id = given.id
+      join asyncq._limits as of_all on of_all.id = task.limit_id
+      where of_all.total is not null or of_all.total_rate is not null) as claim
     group by claim.partition order by claim.partition
     on conflict (id) do update set running = held.running + excluded.running;
   perform asyncq._wake_partitions(ids);

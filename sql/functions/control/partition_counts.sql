@@ -1,13 +1,19 @@
--- Of each partition: how many of its jobs run, how many it counts (jobs), and whether it has to count them.
-create or replace function asyncq._partition_counts() returns table (id bigint, running int, jobs int, is_limited boolean)
+-- Of each partition, and of each gate: how many of its jobs run, and how many it counts (jobs).
+create or replace function asyncq._partition_counts() returns table (id bigint, running int, jobs int)
   language sql stable
   as $$
-  select coalesce(claims.partition, held.id), coalesce(claims.running, 0),
-    coalesce(held.running, 0) - coalesce(ended.freed, 0), coalesce(held.at_once, of_all.at_once) is not null
+  select coalesce(claims.id, held.id), coalesce(claims.running, 0), coalesce(held.running, 0) - coalesce(ended.freed, 0)
   from (
-    select job.partition, count(*)::int as running from asyncq._all_jobs() as job
-    where job.locked_by is not null and job.partition is not null group by job.partition) as claims
-  full join asyncq._partitions as held on held.id = claims.partition
+    select counted_by.id, sum(claim.jobs)::int as running
+    from (
+      select job.partition, job.task_id, count(*) as jobs from asyncq._all_jobs() as job
+      where job.locked_at is not null and job.partition is not null group by job.partition, job.task_id) as claim
+    cross join lateral (
+      select claim.partition as id
+      union all
+      select asyncq._gate(of_all.id) from asyncq._tasks as task join asyncq._limits as of_all on of_all.id = task.limit_id
+      where task.id = claim.task_id and (of_all.total is not null or of_all.total_rate is not null)) as counted_by
+    group by counted_by.id) as claims
+  full join asyncq._partitions as held on held.id = claims.id
   left join (select partition, sum(freed)::int as freed from asyncq._wakeups group by partition) as ended on ended.partition = held.id
-  left join asyncq._limits as of_all on of_all.id = coalesce(claims.partition, held.id) >> 48
   $$;

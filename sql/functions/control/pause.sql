@@ -69,9 +69,6 @@ begin
       message = 'a task, a queue and a limit cannot be paused or resumed in one call: name one of them';
   elsif key is not null and limit_name is null then
     raise exception using errcode = '22023', column = 'key', message = 'a key is one of a limit: give limit_name too';
-  elsif limit_name in ('everything', 'queues', 'tasks') then
-    raise exception using errcode = '22023', column = 'limit_name',
-      message = 'the limit ' || limit_name || ' is not one that can be paused; without a name everything is paused';
   end if;
   return case when task is not null then 'task' when queue is not null then 'queue' when key is not null then 'key'
     when limit_name is not null then 'limit' else 'everything' end;
@@ -134,7 +131,7 @@ begin
 end
 $$;
 
--- The id of the limit of this name, which is stored if it is new.
+-- The id of the limit of this name, which is stored if it is new. 54000: there are 32,000 limits already.
 create or replace function asyncq._limit_id(name text) returns smallint
   language plpgsql volatile
   as $$
@@ -143,7 +140,12 @@ declare
   found_id smallint := (select held.id from asyncq._limits as held where held.name = name);
 begin
   if found_id is null then
+    -- The next number is free until the commit. Fetches read the table meanwhile.
     lock table asyncq._limits in share row exclusive mode;
+    if (select max(held.id) from asyncq._limits as held) >= 32000 then
+      raise exception using errcode = '54000', column = 'name',
+        message = 'limit ' || name || ' cannot be added: there are 32000 limits already';
+    end if;
     insert into asyncq._limits as held (id, name) select max(other.id) + 1, name from asyncq._limits as other
       on conflict on constraint limits_name_key do update set name = excluded.name
       returning held.id into found_id;

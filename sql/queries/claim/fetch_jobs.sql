@@ -60,7 +60,7 @@ heard_gates as materialized (
       order by wakeup.at limit 5000) as ended))
   returning partition, freed),
 open_gates as materialized (
-  select gates.*, case when total is null then 0 else running - coalesce(ended.freed, 0) end as counted, ended.freed is not null as is_heard,
+  select gates.*, running - coalesce(ended.freed, 0) as counted, ended.freed is not null as is_heard,
     case when not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least($3::int, total - running + coalesce(ended.freed, 0),
         asyncq._allowance(total_rate, total_per_s, cell, cells, coalesce($9, asyncq.now())))) end as room
@@ -154,15 +154,17 @@ share(jobs) as materialized (
     order by priority, at, id nulls first limit $3) as best),
 -- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
 known as materialized (
-  select wanted.*, held.running, held.at_once, held.not_before, held.paused_at, held.cell, held.cells
+  select wanted.*, held.running, held.at_once, held.rate as own_rate, held.per_s as own_per_s, held.not_before, held.paused_at,
+    held.cell, held.cells
   from wanted
   cross join lateral (
-    select running, at_once, not_before, paused_at, cell, cells from asyncq._partitions as held where held.id = wanted.id
+    select running, at_once, rate, per_s, not_before, paused_at, cell, cells from asyncq._partitions as held where held.id = wanted.id
     for no key update skip locked) as held
   limit (select count(*) from wanted where jobs - most < (select jobs from share))),
 -- A partition without a row is begun below, once jobs of it are locked.
 seen as materialized (
-  select id, priority, at, task_ids, priorities, gates, gate, fair, rate, per_s, most, false as is_new, running as was,
+  select id, priority, at, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
+    coalesce(own_per_s, per_s) as per_s, most, false as is_new, running as was,
     coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells
   from known
   union all
@@ -191,7 +193,7 @@ room as materialized (
       select id, max(priority) as priority, max(at) as at, max(task_ids) as task_ids, max(priorities) as priorities,
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
         bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-        case when max(at_once) is null then 0 else max(was) - sum(freed)::int end as running, max(at_once) as at_once,
+        max(was) - sum(freed)::int as running, max(at_once) as at_once,
         max(not_before) as not_before, max(cell) as cell, max(cells) as cells
       from (
         select *, 0 as freed from seen
@@ -228,7 +230,7 @@ found as materialized (
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys)) as id
   from (
-    select array_agg(id) as ids, array_agg(case when at_once is null then 0 else got end) as running, array_agg(key) as keys
+    select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys
     from found where is_new and got > 0 having count(*) > 0) as new),
 -- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
 heard_too as (
@@ -247,13 +249,13 @@ mine as materialized (
   select * from found where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
 counts as materialized (
-  select id, running + got as counted, running + got <> was and at_once is not null or rate is not null and got > 0 as is_changed,
+  select id, running + got as counted, running + got <> was or rate is not null and got > 0 as is_changed,
     case when rate is null then cell else asyncq._cell(per_s, coalesce($9, asyncq.now())) end as cell,
     case when rate is null then cells else asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())) end as cells
   from mine
   where not is_new or rate is not null
   union all
-  select id, counted + claims, total is not null and counted + claims <> running or total_rate is not null and claims > 0,
+  select id, counted + claims, counted + claims <> running or total_rate is not null and claims > 0,
     case when total_rate is null then cell else asyncq._cell(total_per_s, coalesce($9, asyncq.now())) end,
     case when total_rate is null then cells else asyncq._spent(total_per_s, cell, cells, claims, coalesce($9, asyncq.now())) end
   from (

@@ -1,0 +1,36 @@
+-- Set right what partitions count as running, under their locks: then no claim of theirs begins, and the end of one
+-- brings its wakeup in the same transaction. Without ids all partitions that seem to be wrong, but those that another
+-- transaction locks. Returns the corrected ones, with the number that they had counted.
+create or replace function asyncq._correct_counts(ids bigint[] default null) returns table (id bigint, counted int, running int)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  set enable_sort = on
+  as $$
+#variable_conflict use_column
+declare
+  held bigint[] := coalesce(ids, array(select count.id from asyncq._partition_counts() as count where count.jobs <> count.running));
+begin
+  if cardinality(held) = 0 then
+    return;
+  end if;
+  insert into asyncq._partitions (id) select given.id from unnest(held) as given(id) order by given.id on conflict do nothing;
+  if ids is null then
+    held := array(
+      select partition.id from asyncq._partitions as partition where partition.id = any(held) order by partition.id
+      for no key update skip locked);
+  else
+    held := array(
+      select partition.id from asyncq._partitions as partition where partition.id = any(held) order by partition.id for no key update);
+  end if;
+  -- A statement of its own, whose snapshot is newer than the locks.
+  return query
+    with real as materialized (
+      select count.id, count.jobs, count.running from asyncq._partition_counts() as count
+      where count.id = any(held) and count.jobs <> count.running)
+    update asyncq._partitions as partition set running = partition.running + real.running - real.jobs
+    from real where partition.id = real.id
+    returning real.id, real.jobs, real.running;
+  perform asyncq._wake_heads(held);
+end
+$$;

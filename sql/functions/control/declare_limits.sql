@@ -1,0 +1,110 @@
+-- Store the limits that a worker declares when it registers: those of its tasks with their keys, and those of queues.
+-- Values that were set by hand stay in force. A task without a limit loses the one that it had. Tasks without a row are
+-- left out, and the worker declares them again. The last worker that registers decides.
+--
+-- Returns the limits and queues that were declared with other values before, with the worker that did that.
+create or replace function asyncq._declare_limits(declaration json, declared_by text)
+  returns table (name text, before jsonb, after jsonb, was_by text)
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  as $$
+#variable_conflict use_column
+declare
+  held asyncq._limits;
+  wanted record;
+  limit_id smallint;
+  moment constant timestamptz := asyncq.now();
+begin
+  for wanted in
+    select sent ->> 'name' as name, jsonb_strip_nulls(sent::jsonb) - 'name' as given
+    from json_array_elements(declaration -> 'limits') as sent order by sent ->> 'name' collate "C"
+  loop
+    if exists (select from asyncq._limits as row where row.name = wanted.name and row.declared = wanted.given) then
+      continue;
+    end if;
+    limit_id := asyncq._limit_id(wanted.name);
+    select row.* into held from asyncq._limits as row where row.id = limit_id for update;
+    if held.declared is distinct from wanted.given then
+      if held.declared is not null then
+        return query select wanted.name, held.declared, wanted.given, held.declared_by;
+      end if;
+      held.declared := wanted.given;
+      held.declared_at := moment;
+      held.declared_by := declared_by;
+      perform asyncq._store_limit(held);
+    end if;
+  end loop;
+  perform asyncq._declare_tasks(declaration -> 'tasks');
+  return query select queue.name, queue.before, queue.after, queue.was_by
+    from asyncq._declare_queues(declaration -> 'queues', declared_by) as queue;
+end
+$$;
+
+-- Store which limits tasks have, and the keys. Their jobs that are in other partitions will be moved, see _move_jobs. The
+-- jobs of a task that was paused without a limit are in partitions of limit 2, which it keeps until it has another one.
+create or replace function asyncq._declare_tasks(declared json) returns void
+  language plpgsql volatile
+  as $$
+declare
+  changed smallint[];
+begin
+  with given as materialized (
+    select sent ->> 'identifier' as identifier,
+      (select held.id from asyncq._limits as held where held.name = sent ->> 'limit') as limit_id,
+      (select array_agg(member order by ordinality) from json_array_elements_text(
+        case json_typeof(sent -> 'by') when 'array' then sent -> 'by' end) with ordinality as path(member, ordinality)) as by
+    from json_array_elements(declared) as sent),
+  locked as materialized (
+    select task.id, task.limit_id as was, given.limit_id, given.by
+    from asyncq._tasks as task join given on given.identifier = task.identifier
+    where task.by is distinct from given.by
+      or task.limit_id is distinct from given.limit_id and (given.limit_id is not null or task.limit_id <> 2)
+    order by task.id for no key update of task),
+  stored as (
+    update asyncq._tasks as task
+      set limit_id = coalesce(locked.limit_id, case when locked.was = 2 then 2::smallint end), by = locked.by,
+        unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
+    from locked where task.id = locked.id)
+  select array_agg(held.id) into changed
+    from asyncq._limits as held
+    where held.id in (select was from locked union select limit_id from locked)
+      and (held.total is not null or held.total_rate is not null);
+  if changed is not null then
+    -- Its gate counts the claims of other tasks from now on.
+    perform asyncq._correct_counts(array(select asyncq._gate(id) from unnest(changed) as id));
+  end if;
+end
+$$;
+
+-- Store the limits of queues: each is the row of a partition, which stays.
+create or replace function asyncq._declare_queues(declared json, declared_by text)
+  returns table (name text, before jsonb, after jsonb, was_by text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  wanted record;
+  held asyncq._partitions;
+begin
+  for wanted in
+    select asyncq._partition(1::smallint, sent ->> 'name') as id, sent ->> 'name' as name,
+      jsonb_strip_nulls(sent::jsonb) - 'name' as given
+    from json_array_elements(declared) as sent order by 1
+  loop
+    if exists (select from asyncq._partitions as row where row.id = wanted.id and row.declared = wanted.given) then
+      continue;
+    end if;
+    insert into asyncq._partitions (id, key) values (wanted.id, wanted.name) on conflict do nothing;
+    select row.* into held from asyncq._partitions as row where row.id = wanted.id for no key update;
+    if held.declared is distinct from wanted.given then
+      if held.declared is not null then
+        return query select wanted.name, held.declared, wanted.given, held.declared_by;
+      end if;
+      held.key := wanted.name;
+      held.declared := wanted.given;
+      held.declared_by := declared_by;
+      perform asyncq._store_partition(held);
+    end if;
+  end loop;
+end
+$$;

@@ -1,0 +1,131 @@
+"""`_declare_limits`: a worker stores the limits of its tasks and queues when it registers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import add, fetched
+from tests.support.session import Session
+
+
+async def declare(sql: Session, by: str = "worker 1", **parts: Any) -> list[Any]:
+    """Declare limits, by the name of the task that has each, and its values; `queues` by their names."""
+    queues = parts.pop("queues", {})
+    keys = {task: values.pop("by", None) for task, values in parts.items()}
+    declaration = {
+        "limits": [{"name": values.pop("limit", task), **values} for task, values in parts.items() if values],
+        "tasks": [{"identifier": task, "limit": task if parts[task] else None, "by": by} for task, by in keys.items()],
+        "queues": [{"name": name, "at_once": at_once} for name, at_once in queues.items()],
+    }
+    for task in parts:
+        await sql.rows("select asyncq._store_tasks(array[$1])", task)
+    rows = await sql.run("declare_limits", json.dumps(declaration), by)
+    return [(row["name"], json.loads(row["before"]), json.loads(row["after"]), row["was_by"]) for row in rows]
+
+
+async def values(sql: Session, name: str) -> Any:
+    """The values of a limit that are in force, but those that limit nothing."""
+    row = await sql.row(
+        "select at_once, rate, per_s, total, total_rate, total_per_s, fair from asyncq._limits where name = $1", name
+    )
+    return {key: value for key, value in row.items() if value}
+
+
+async def test_a_limit_holds_for_each_key_in_the_payload(sql: Session) -> None:
+    """The declaration stores the limit, and which member of the payload is its key."""
+    await declare(sql, t={"at_once": 2, "by": ["tenant", "id"]})
+    jobs = [await add(sql, payload=json.dumps({"tenant": {"id": tenant}})) for tenant in (1, 1, 1, 2)]
+
+    assert {"at_once": 2} == await values(sql, "t")
+    assert [jobs[0], jobs[1], jobs[3]] == await fetched(sql)
+
+
+async def test_a_total_holds_for_the_jobs_of_queues_too(sql: Session) -> None:
+    """Their partition is that of the queue: the gate of the limit counts all of them."""
+    await declare(sql, t={"total": 2})
+    jobs = [await add(sql, queue=queue) for queue in ("a", "b", None, None)]
+
+    assert jobs[:2] == await fetched(sql)
+
+
+async def test_a_queue_may_run_several_jobs_at_once(sql: Session) -> None:
+    """Its limit is the row of its partition."""
+    await declare(sql, queues={"wide": 2})
+    jobs = [await add(sql, queue=queue) for queue in ("wide", "wide", "wide", "serial", "serial")]
+
+    assert [jobs[0], jobs[1], jobs[3]] == await fetched(sql)
+
+
+@pytest.mark.parametrize(("limits", "queues"), [({"t": {"total": 2}}, {}), ({}, {"q": 2})], ids=["limit", "queue"])
+async def test_the_last_declaration_decides_and_names_the_one_before(sql: Session, limits: Any, queues: Any) -> None:
+    """Two deployments may be there at once. An equal declaration changes nothing, nor the name of the first one."""
+
+    async def declared(by: str, number: int) -> list[Any]:
+        part = {task: dict.fromkeys(values, number) for task, values in limits.items()}
+        return await declare(sql, by, **part, queues=dict.fromkeys(queues, number))
+
+    first = await declared("worker 1", 2)
+    same = await declared("worker 2", 2)
+    ((name, before, after, was_by),) = await declared("worker 3", 4)
+
+    assert [] == first == same
+    assert (name, was_by) == ("t" if limits else "q", "worker 1")
+    assert [2] == [number for number in before.values() if number]
+    assert [4] == [number for number in after.values() if number]
+
+
+@pytest.mark.parametrize("declaration", [{"t": {"at_once": 2, "by": ["k"]}}, {"t": {"total": 2}}], ids=["key", "total"])
+async def test_a_raised_limit_wakes_its_partitions(sql: Session, declaration: Any) -> None:
+    """A full partition has no wakeup: without a new one its jobs would wait for the end of another job."""
+    await declare(sql, **json.loads(json.dumps(declaration)))
+    jobs = [await add(sql, payload='{"k": 1}') for _ in range(5)]
+    before = await fetched(sql)
+    (raised,) = [{key: 4 if value == 2 else value for key, value in it.items()} for it in declaration.values()]
+    await declare(sql, t=raised)
+
+    assert jobs[:2] == before
+    assert jobs[2:4] == await fetched(sql)
+
+
+async def test_a_limit_that_was_set_counts_the_jobs_that_run(claiming: Session) -> None:
+    """Jobs of a fair task run without a limit, and are counted all the same."""
+    sql = claiming
+    await declare(sql, t={"fair": True, "by": ["k"]})
+    jobs = [await add(sql, payload='{"k": 1}') for _ in range(6)]
+    before = await fetched(sql, 2)
+    await declare(sql, t={"at_once": 3, "total": 9, "by": ["k"]})
+
+    assert jobs[:2] == before
+    assert jobs[2:3] == await fetched(sql)
+    assert [] == await sql.rows("select * from asyncq._partition_counts() where jobs <> running")
+
+
+async def test_a_task_without_a_limit_loses_it(sql: Session) -> None:
+    """The declaration names each task of the worker. New jobs are in no partition; those that wait stay in theirs."""
+    await declare(sql, t={"total": 1})
+    await add(sql)
+    await declare(sql, t={})
+    await add(sql)
+
+    assert [False, True] == await sql.values("select partition is null from asyncq._jobs order by id")
+    assert 2 == len(await fetched(sql))
+
+
+async def test_the_limit_of_a_paused_task_stays_until_it_has_another_one(sql: Session) -> None:
+    """The jobs of a task that was paused without a limit are in partitions of limit 2."""
+    await sql.execute("select asyncq._store_tasks(array['t']); update asyncq._tasks set limit_id = 2")
+    await declare(sql, t={})
+    kept = await sql.value("select limit_id from asyncq._tasks")
+    await declare(sql, t={"total": 1})
+
+    assert (2, 3) == (kept, await sql.value("select limit_id from asyncq._tasks"))
+
+
+async def test_there_may_be_32000_limits(sql: Session) -> None:
+    """Their number is part of the numbers of partitions, in 16 bits."""
+    await sql.execute("insert into asyncq._limits (id, name) values (32000, 'last')")
+    error = await sql.refusal("select asyncq._limit_id('one more')")
+
+    assert "54000" == error.sqlstate
+    assert "limit one more cannot be added: there are 32000 limits already" == str(error)
