@@ -47,28 +47,35 @@ async def fetch_jobs(
     forbidden_flags: Sequence[str] | None,
     after: Place,
     unbatched: Collection[int] = (),
-) -> list[Claim]:
-    """Claim up to `limit` due jobs, and return the claims in the order in which they are to run.
+    *,
+    of_partitions: bool = False,
+) -> tuple[list[Claim], bool]:
+    """Claim up to `limit` due jobs without a partition, or those of partitions.
 
     The worker never used the token before. Jobs of `unbatched` tasks are never claimed in a batch. After a lost answer,
     or if cancelled, claims may be lost until the lease ends: callers shield it.
+
+    Returns the claims in the order in which they are to run. And, without partitions, whether partitions were woken for
+    this worker; with them, whether another fetch held some, so that this worker has to look again.
     """
     known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
-    rows = await line.fetch("fetch_jobs", *arguments, BATCH_FROM, array_text(unbatched))
-    of_row = [*rows[0].keys()].index("ids") if rows else 0
+    name = "fetch_partitions" if of_partitions else "fetch_jobs"
+    rows = await line.fetch(name, *arguments, BATCH_FROM, array_text(unbatched))
+    of_row = [*rows[0].keys()].index("ids")
     claims: list[Claim] = []
     for row in rows:
-        if row["ids"] is None:
+        if row["id"] is not None:
             claims.append(read_claim(*row[:of_row]))
-        else:
-            claims += _read_batch(token, *row[of_row:])
-    return in_order(claims)
+        elif row["ids"] is not None:
+            claims += _read_batch(token, *row[of_row:-1])
+    return in_order(claims), rows[0][-1]
 
 
 async def plan(line: ReconnectingConnection) -> None:
-    """Let the server plan `fetch_jobs` on this connection; planning takes longer than a fetch."""
+    """Let the server plan the fetches on this connection; planning takes longer than a fetch."""
     await fetch_jobs(line, 0, 0, 0, [], None, START)
+    await fetch_jobs(line, 0, 0, 0, [], None, START, of_partitions=True)
 
 
 def in_order(claims: Iterable[Claim]) -> list[Claim]:

@@ -14,8 +14,20 @@ from tests.support.session import Session
 WORKER = 1
 BATCH_FROM = {"rows": 1000, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
-OF_A_BATCH = ("ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas")
-"""The columns of `fetch_jobs` that are filled for a batch alone."""
+OF_A_BATCH = (
+    "ids",
+    "task_ids",
+    "queues",
+    "limits",
+    "priorities",
+    "due",
+    "created",
+    "payloads",
+    "metas",
+    "are_woken",
+    "is_contended",
+)
+"""The columns of a fetch that are filled for a batch alone, or are of no job."""
 _tokens = count(1001)
 
 
@@ -68,16 +80,25 @@ async def fetch(
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
     token = token or (next(_tokens) if BATCH_FROM[form] == 1 else 1)  # a batch has one of its own
-    arguments = (worker, token, limit, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
-    return sorted(
-        jobs_of(await sql.run("fetch_jobs", *arguments), token),
-        key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]),
-    )
+    claims: list[dict[str, Any]] = []
+    for name, number in (
+        ("fetch_partitions", token),
+        ("fetch_jobs", next(_tokens) if BATCH_FROM[form] == 1 else token),
+    ):
+        most = limit - len(claims)
+        arguments = (worker, number, most, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
+        claims += jobs_of(await sql.run(name, *arguments), number)
+    return sorted(claims, key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]))
 
 
 def jobs_of(rows: Sequence[asyncpg.Record], token: int) -> list[dict[str, Any]]:
     """The jobs of an answer of `fetch_jobs`, those of a batch among them, each as a row of its own."""
-    return [job for row in rows for job in ([_of_row(row)] if row["ids"] is None else _of_batch(row, token))]
+    return [
+        job
+        for row in rows
+        if row["id"] is not None or row["ids"] is not None
+        for job in ([_of_row(row)] if row["ids"] is None else _of_batch(row, token))
+    ]
 
 
 def _of_row(row: asyncpg.Record) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Seen(msgspec.Struct, frozen=True):
     """The jobs that the scans of one worker have seen, up to the last answered scan.
 
     Attributes:
-        cursor: The last claimed job without a queue; `START` if none.
+        cursor: The last claimed job; `START` if none. Jobs of partitions are not scanned.
         all_at: All jobs for this worker that were due at this time were claimed; None if that is not known.
         based_at: The time of the last scan that did not begin after the cursor. Scans after the cursor continue it:
             when one reaches its end, all jobs that were due at that time were seen.
@@ -102,8 +102,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     def answered(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> Seen:
         based_at = self.based_at if scan.reach == "next" else scan.sent_at
-        last = next((claim for claim in reversed(claims) if claim.queue is None), None)
-        place = START if last is None else Place(*last.place)
+        place = Place(*claims[-1].place) if claims else START
         if len(claims) < wanted:
             # A job of higher priority does not move the cursor back: all jobs before the cursor were seen.
             return Seen(max(self.cursor, place, key=_order), all_at=based_at, based_at=based_at, is_at_end=True)

@@ -33,6 +33,8 @@ from asyncq.store.workers import set_forbidden_flags
 
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
+# After a fetch that met partitions which another one held.
+CONTENDED_S = 0.005
 
 
 class Fetcher:
@@ -64,6 +66,7 @@ class Fetcher:
         self._is_proven = is_proven
         self._scope = anyio.CancelScope()
         self.cursor = FetchCursor()
+        self._are_woken = False  # The next fetch asks the partitions first.
 
     def stop(self) -> None:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
@@ -113,18 +116,27 @@ class Fetcher:
         is_woken, sent_at = schedule.begin(), loop_time()
         # Jobs whose flags were forbidden before may be runnable now.
         scan = self.cursor.begin(sent_at, is_woken or forbidden != self._identity.row_flags.get(worker_id))
+        found: list[Claim] = []
+        if self._are_woken:
+            found = await self._of_partitions(worker_id, wanted, forbidden, scan.after)
+            if len(found) == wanted:
+                schedule.took(found, scan.after)
+                return self._brought(found, wanted, loop_time() - sent_at)
         with Stopwatch() as answer:
-            claims = await self._claim(worker_id, wanted, forbidden, scan.after)
+            claims, are_woken = await self._claim(worker_id, wanted - len(found), forbidden, scan.after)
         if not self._inbox.receive(worker_id, claims):
             return 0
-        if claims:
-            self._inbox.buffer.low_water = len(claims) // 2
-            if self._observers.wanted(JobsFetched):
-                self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=loop_time() - sent_at))
-        self.cursor.took(scan, claims, wanted)
-        schedule.took(claims, scan.after)
-        schedule.left = left_by(
-            len(claims) < wanted, scan.reach, may_begin_at_start=self.cursor.may_begin_at_start(loop_time())
+        self.cursor.took(scan, claims, wanted - len(found))
+        if are_woken and not self._are_woken and len(claims) < wanted:
+            found = await self._of_partitions(worker_id, wanted - len(claims), forbidden, scan.after)
+        # If the partitions gave nothing, they are full or paused, and come last. A further fetch may find more of others.
+        self._are_woken = are_woken and (bool(found) or len(claims) == wanted)
+        count = self._brought(claims + found, wanted, loop_time() - sent_at)
+        schedule.took(claims + found, scan.after)
+        schedule.left = (
+            "more"
+            if found
+            else left_by(count < wanted, scan.reach, may_begin_at_start=self.cursor.may_begin_at_start(loop_time()))
         )
         if schedule.left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
@@ -132,9 +144,28 @@ class Fetcher:
             if schedule.left != "more" and not schedule.is_woken:
                 await self._set_alarm(scan)
         self.cursor.ended(scan, loop_time(), answer.took_s + alarm.took_s)
+        return count
+
+    def _brought(self, claims: list[Claim], wanted: int, took_s: float) -> int:
+        """Take note of the claims of a fetch; returns their number."""
+        if claims:
+            self._inbox.buffer.low_water = len(claims) // 2
+            if self._observers.wanted(JobsFetched):
+                self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=took_s))
         return len(claims)
 
-    async def _claim(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> list[Claim]:
+    async def _of_partitions(
+        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place
+    ) -> list[Claim]:
+        """Claim jobs of partitions; look again soon if another fetch held some."""
+        claims, is_contended = await self._claim(worker_id, wanted, forbidden, after, of_partitions=True)
+        if is_contended:
+            self._schedule.wake_in(CONTENDED_S)
+        return claims if self._inbox.receive(worker_id, claims) else []
+
+    async def _claim(
+        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, *, of_partitions: bool = False
+    ) -> tuple[list[Claim], bool]:
         token, tasks, unbatched = self._identity.next_token(), self._identity.tasks, self._identity.unbatched
         self._inbox.expect(token, wanted)
         try:
@@ -144,7 +175,17 @@ class Fetcher:
                     # `explain` reads them in the worker's row.
                     await set_forbidden_flags(self._line, worker_id, forbidden)
                 self._identity.row_flags = {worker_id: forbidden}
-                claims = await fetch_jobs(self._line, worker_id, token, wanted, tasks, forbidden, after, unbatched)
+                claims, flag = await fetch_jobs(
+                    self._line,
+                    worker_id,
+                    token,
+                    wanted,
+                    tasks,
+                    forbidden,
+                    after,
+                    unbatched,
+                    of_partitions=of_partitions,
+                )
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if claims and is_late:
                 claims = await self._still_held(worker_id, claims)
@@ -154,7 +195,7 @@ class Fetcher:
             raise
         finally:
             self._inbox.answered(token)
-        return claims
+        return claims, flag
 
     async def _still_held(self, worker_id: int, claims: list[Claim]) -> list[Claim]:
         """All claims of a late answer, if a beat proves that no rescue has taken them; otherwise none."""

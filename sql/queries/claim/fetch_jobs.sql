@@ -1,9 +1,8 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text
--- Claims up to max due jobs, in order of priority, run_at, id; of each partition only as many as its limit allows. All
--- conditions are in the nodes that lock, so that they are checked again on the newest row. Each lateral subquery is one
--- index probe, whatever the planner knows of the table. A node locks only the rows that it takes: a row that is locked
--- here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Jobs of
--- partitions are an exception, since no other fetch reads them meanwhile; _begin_partitions names another one.
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, are_woken bool
+-- Claims up to max due jobs that have no partition, in order of priority, run_at, id. All conditions are in the node that
+-- locks, so that they are checked again on the newest row. It locks only the rows that it takes: a row that is locked
+-- here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Each lateral
+-- subquery is one index probe, whatever the planner knows of the table.
 --
 -- A job that is claimed in its row is one row of the answer, with the columns of _claimed. Jobs that were only added,
 -- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
@@ -11,6 +10,9 @@
 -- queues (JSON) and metas are null where no job has one, and created where it equals due. payloads and metas have
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
+--
+-- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. The answer has at least
+-- one row, without a claim if need be.
 with recursive
 -- The tasks of this worker whose jobs have no partition: those without a limit. A paused task has a limit. No row while
 -- everything is paused.
@@ -21,99 +23,7 @@ plain_tasks(ids) as materialized (
   from (
     select $4::text::int[] as ids
     where not exists (select from asyncq._limits where id = 0 and paused_at is not null)) as known),
--- The tasks and priorities that have wakeups, one index probe each.
-kinds(task_id, priority) as (
-  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
-  union all
-  select further.task_id, further.priority from kinds
-  cross join lateral (
-    select task_id, priority from asyncq._wakeups as wakeup
-    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
-    order by wakeup.task_id, wakeup.priority limit 1) as further),
--- Those of tasks that this worker knows, and that are not paused; with the limit of all jobs of the task, if it has one.
-kinds_here as materialized (
-  select kinds.task_id, kinds.priority, task.gate, task.total, task.total_rate, task.total_per_s
-  from kinds
-  cross join lateral (
-    select of_all.gate, of_all.total, of_all.total_rate, of_all.total_per_s
-    from asyncq._tasks as known
-    left join lateral (
-      select case when total is not null or total_rate is not null then asyncq._gate(id) end as gate, total, total_rate,
-        total_per_s, paused_at
-      from asyncq._limits where id = known.limit_id) as of_all on true
-    where known.id = kinds.task_id and known.paused_at is null and of_all.paused_at is null) as task
-  where kinds.task_id = any((select $4::text::int[])::int[])
-    and not exists (select from asyncq._limits where id = 0 and paused_at is not null)),
--- Their gates, locked. Another fetch that holds one decides about it: this one leaves the wakeups of its tasks.
-gates as materialized (
-  select gate.id, gate.total, gate.total_rate, gate.total_per_s, held.running, held.not_before, held.cell, held.cells
-  from (select distinct gate as id, total, total_rate, total_per_s from kinds_here where gate is not null) as gate
-  cross join lateral (
-    select running, not_before, cell, cells from asyncq._partitions as held where held.id = gate.id
-    for no key update skip locked) as held),
-heard_gates as materialized (
-  delete from asyncq._wakeups
-  where ctid = any(array(
-    select ended.row_ctid from gates cross join lateral (
-      select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup
-      where wakeup.task_id = -(gates.id >> 48)::int and wakeup.priority = 0 and wakeup.at <= coalesce($9, asyncq.now())
-      order by wakeup.at limit 5000) as ended))
-  returning partition, freed),
-open_gates as materialized (
-  select gates.*, running - coalesce(ended.freed, 0) as counted, ended.freed is not null as is_heard,
-    case when not_before > coalesce($9, asyncq.now()) then 0
-      else greatest(0, least($3::int, total - running + coalesce(ended.freed, 0),
-        asyncq._allowance(total_rate, total_per_s, cell, cells, coalesce($9, asyncq.now())))) end as room
-  from gates
-  left join (select partition, sum(freed)::int as freed from heard_gates group by partition) as ended on ended.partition = gates.id),
--- The first wakeups that are due. Those for other workers are not touched.
-first_wakeups as materialized (
-  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, kind.gate
-  from (
-    select task_id, priority, gate from kinds_here
-    where gate is null or gate in (select id from open_gates where room > 0)) as kind
-  cross join lateral (
-    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
-    where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
-    order by wakeup.at limit 2 * $3::int + 100) as woken
-  order by woken.priority, woken.at limit 2 * $3::int + 100),
--- If they are of few partitions, which were woken often, there may be others behind them.
-further_wakeups as materialized (
-  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, kind.gate
-  from (
-    select distinct task_id, priority, gate from first_wakeups
-    where (select count(*) from first_wakeups) >= 2 * $3::int + 100
-      and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
-  cross join lateral (
-    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
-    where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
-    order by wakeup.at limit 5000) as woken),
-wakeups as materialized (
-  select * from first_wakeups where not exists (select from further_wakeups)
-  union all
-  select * from further_wakeups),
--- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is how
--- many jobs it takes at first, jobs the sum of these up to it.
-wanted as materialized (
-  select id, priority, at, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
-    sum(most) over (order by priority, at, id) as jobs
-  from (
-    select first.*, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
-      least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
-    from (
-      select partition as id, min(priority) as priority, (array_agg(at order by priority, at))[1] as at,
-        array_agg(task_id order by priority, at) as task_ids, array_agg(priority order by priority, at) as priorities,
-        array_agg(gate order by priority, at) as gates, (array_agg(gate order by priority, at))[1] as gate
-      from (
-        select partition, task_id, priority, gate, min(at) as at from wakeups group by partition, task_id, priority, gate) as kind
-      group by partition) as first
-    cross join lateral (
-      select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
-  order by priority, at, id),
--- The priorities of jobs without a partition, from the cursor on; and the first of these jobs, to see which kind comes
--- first.
+-- The priorities of jobs without a partition, from the cursor on.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
       greatest(
@@ -132,187 +42,7 @@ priorities(priority, after_run_at, after_id) as (
     select priority from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and priority > priorities.priority
     order by priority limit 1) as further),
-first_plain as materialized (
-  select ready.id, ready.priority, ready.run_at
-  from priorities
-  cross join lateral (
-    select id, priority, run_at from asyncq._jobs as job
-    where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
-      and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit $3) as ready
-  where exists (select from wanted)
-  limit $3),
--- How many of the best may be jobs of partitions.
-share(jobs) as materialized (
-  select $3::int - count(*) filter (where id is not null)
-  from (
-    select id from (
-      select wanted.priority, wanted.at, null::bigint as id from wanted cross join lateral generate_series(1, most)
-      union all
-      select priority, run_at, id from first_plain) as both_kinds
-    order by priority, at, id nulls first limit $3) as best),
--- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
-known as materialized (
-  select wanted.*, held.running, held.at_once, held.rate as own_rate, held.per_s as own_per_s, held.not_before, held.paused_at,
-    held.cell, held.cells
-  from wanted
-  cross join lateral (
-    select running, at_once, rate, per_s, not_before, paused_at, cell, cells from asyncq._partitions as held where held.id = wanted.id
-    for no key update skip locked) as held
-  limit (select count(*) from wanted where jobs - most < (select jobs from share))),
--- A partition without a row is begun below, once jobs of it are locked.
-seen as materialized (
-  select id, priority, at, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
-    coalesce(own_per_s, per_s) as per_s, most, false as is_new, running as was,
-    coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells
-  from known
-  union all
-  select id, priority, at, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null
-  from wanted
-  where jobs - most < (select jobs from share)
-    and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
--- A claim's end counts when its wakeup is deleted, so it counts once. No part of this statement is joined to another
--- one, but gates, which are few: a plan that was made while the tables were empty would compare each row with each. Rows
--- are looked up in hashes (`is true` keeps that from being a join), or gathered by their partition.
-heard as materialized (
-  delete from asyncq._wakeups
-  where ctid = any(array(
-    select row_ctid from wakeups where (partition in (select id from known)) is true
-    union all
-    -- Those of other tasks that count ended claims: they are inserted again without the count.
-    select ended.row_ctid from known cross join lateral (
-      select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup where wakeup.partition = known.id and wakeup.freed > 0) as ended))
-  returning partition, freed, ctid as row_ctid, at, task_id, priority, flags),
-room as materialized (
-  select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
-      else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
-  from (
-    select *, asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) as allowance
-    from (
-      select id, max(priority) as priority, max(at) as at, max(task_ids) as task_ids, max(priorities) as priorities,
-        max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
-        bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-        max(was) - sum(freed)::int as running, max(at_once) as at_once,
-        max(not_before) as not_before, max(cell) as cell, max(cells) as cells
-      from (
-        select *, 0 as freed from seen
-        union all
-        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
-        from heard) as both_kinds
-      group by id) as gathered) as with_rates),
-may as materialized (
-  select *, case when gate is null then cut
-      else greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gate)
-        - sum(cut) over (partition by gate order by priority, at, id) + cut))::int end as jobs
-  from (
-    select *, greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, id) + allowed))::int as cut
-    from room) as shared_out),
-found as materialized (
-  select may.*, ready.ids, ready.row_ctids, ready.batchable, ready.key, coalesce(ready.jobs, 0) as got
-  from may
-  left join lateral (
-    select array_agg(id) as ids, array_agg(row_ctid) as row_ctids, array_agg(is_batchable) as batchable, min(queue) as key,
-      count(*)::int as jobs
-    from (
-      select job.id, job.row_ctid, job.queue, job.is_batchable
-      from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
-      cross join lateral (
-        select id, job.ctid as row_ctid, queue, job.priority, run_at,
-          asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
-        from asyncq._jobs as job
-        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
-          and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-          and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-        order by run_at, id limit may.jobs
-        for update skip locked) as job
-      order by job.priority, job.run_at, job.id limit may.jobs) as job) as ready on may.jobs > 0),
-begun as materialized (
-  select unnest(asyncq._begin_partitions(ids, running, keys)) as id
-  from (
-    select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys
-    from found where is_new and got > 0 having count(*) > 0) as new),
--- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
-heard_too as (
-  delete from asyncq._wakeups
-  where ctid = any(array(
-    select row_ctid from wakeups
-    where (partition in (
-      select id from begun
-      union all
-      select id from found
-      where is_new and got = 0 and jobs > 0
-        and not exists (
-          select from asyncq._jobs as job
-          where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) offset 0))) is true))),
-mine as materialized (
-  select * from found where (not is_new or id in (select id from begun)) is true),
--- What is written of partitions and gates.
-counts as materialized (
-  select id, running + got as counted, running + got <> was or rate is not null and got > 0 as is_changed,
-    case when rate is null then cell else asyncq._cell(per_s, coalesce($9, asyncq.now())) end as cell,
-    case when rate is null then cells else asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())) end as cells
-  from mine
-  where not is_new or rate is not null
-  union all
-  select id, counted + claims, counted + claims <> running or total_rate is not null and claims > 0,
-    case when total_rate is null then cell else asyncq._cell(total_per_s, coalesce($9, asyncq.now())) end,
-    case when total_rate is null then cells else asyncq._spent(total_per_s, cell, cells, claims, coalesce($9, asyncq.now())) end
-  from (
-    select open_gates.*, (select coalesce(sum(got), 0)::int from mine where mine.gate = open_gates.id) as claims from open_gates) as passed),
--- By their ids: a version that is newer than the snapshot was locked, and is not found by its place.
-changes as materialized (
-  select array_agg(id order by id) as ids, array_agg(counted order by id) as counted, array_agg(cell order by id) as cell,
-    array_agg(cells::text order by id) as cells
-  from counts where is_changed),
-written as (
-  update asyncq._partitions
-  set running = (select counted from changes)[width_bucket(id, (select ids from changes))],
-    cell = (select cell from changes)[width_bucket(id, (select ids from changes))],
-    cells = ((select cells from changes)[width_bucket(id, (select ids from changes))])::int[]
-  where id = any((select ids from changes)::bigint[])),
--- Where more could start, now or later, a wakeup stays. A full partition has none: the end of one of its jobs wakes it.
--- One that waits for a time has one wakeup at that time.
-kept as (
-  insert into asyncq._wakeups (at, partition, task_id, priority, flags)
-    select later.at, later.id, later.task_id, later.priority, later.flags
-    from (
-      select mine.id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
-        case
-          when waits_until is not null then waits_until
-          when got = jobs and fair then clock_timestamp()
-          -- Another transaction locks the job, and may leave it as it is.
-          when got < jobs and is_allowed then clock_timestamp() + interval '20 ms'
-          else next.run_at end as at
-      from (
-        select *, case
-            when not_before > coalesce($9, asyncq.now()) then not_before
-            when allowance <= got then greatest(
-              asyncq._allowed_at(per_s, asyncq._cell(per_s, coalesce($9, asyncq.now())),
-                asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())), coalesce($9, asyncq.now())),
-              coalesce($9, asyncq.now()) + interval '1 ms') end as waits_until
-        from mine where not is_paused and running + got < coalesce(at_once, 2147483647)) as mine
-      cross join lateral unnest(mine.task_ids, mine.priorities) as kind(task_id, priority)
-      cross join lateral (
-        select job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
-        where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
-          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and job.id <> all(coalesce(mine.ids, '{}'))
-        order by job.run_at, job.id limit 1) as next) as later
-    where not (later.waits and exists (
-      select from asyncq._wakeups as wakeup
-      where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at
-        and wakeup.partition = later.id offset 0))
-  union all
-  select at, partition, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
-  union all
-  -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
-  select greatest(
-      asyncq._allowed_at(total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())), coalesce($9, asyncq.now()) + interval '1 ms'),
-    open_gates.id, -(open_gates.id >> 48)::int, 0, null
-  from open_gates cross join lateral (select cell, cells, is_changed from counts where counts.id = open_gates.id) as counts
-  where total_rate is not null and (is_heard or counts.is_changed)
-    and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0),
-plain as materialized (
+taken as materialized (
   select ready.id, ready.row_ctid, ready.is_batchable
   from priorities
   cross join lateral (
@@ -324,44 +54,57 @@ plain as materialized (
       and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
     order by run_at, id limit $3
     for update skip locked) as ready
-  limit $3 - (select coalesce(sum(got), 0) from mine)),
-taken as materialized (
-  select job.id, job.row_ctid, job.is_batchable, at_once is distinct from 1 as is_shared
-  from mine cross join lateral unnest(ids, row_ctids, batchable) as job(id, row_ctid, is_batchable)
-  union all
-  select id, row_ctid, is_batchable, false from plain),
+  limit $3),
 chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
 batched as (
   delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])
-  returning id, task_id, partition, queue, max_attempts, priority, run_at, created_at, meta, payload),
+  returning id, task_id, max_attempts, priority, run_at, created_at, meta, payload),
 batch as (
   insert into asyncq._batches
-      (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload)
+      (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, meta, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
       array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts),
-      case when count(partition) > 0 then array_agg(partition) end, case when count(queue) > 0 then array_agg(queue) end,
       case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
     from (
-      select id, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload
+      select id, run_at, created_at, task_id, priority, max_attempts, meta, payload
       from batched order by id) as in_order
     having count(*) > 0
-  returning ids, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
+  returning ids, task_id, max_attempts, priority, run_at, created_at, meta, payload),
 moved as (
   select unnest(array(select id from taken where is_batchable except select id from batched)) as id
   where (select count(*) from batched) < (select cardinality(row_ctids) from chosen)),
 claimed as (
   update asyncq._jobs as job
-  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2,
-    shared = case when queue is not null then nullif((id in (select id from taken where is_shared)) is true, false) end
+  set locked_by = $1, locked_at = coalesce($9, asyncq.now()), lock_token = $2
   where id = any(array(
     select id from taken where not is_batchable or not exists (select from chosen)
     union all
     select id from moved))
   returning (asyncq._claimed(job)).*),
 batched_claims as (
-  select array_send(ids) as ids, array_send(task_id) as task_ids, array_to_json(queue)::text as queues,
+  select array_send(ids) as ids, array_send(task_id) as task_ids, null::text as queues,
     array_send(max_attempts) as limits, array_send(priority) as priorities, array_send(run_at) as due,
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
     array_to_string(meta::text[], chr(30), '') as metas
-  from batch)
-select claimed.*, batched_claims.* from claimed full join batched_claims on false
+  from batch),
+-- The tasks and priorities that have wakeups.
+kinds(task_id, priority) as (
+  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
+  union all
+  select further.task_id, further.priority from kinds
+  cross join lateral (
+    select task_id, priority from asyncq._wakeups as wakeup
+    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
+    order by wakeup.task_id, wakeup.priority limit 1) as further)
+select claimed.*, batched_claims.*, exists (
+    select from kinds
+    cross join lateral (
+      select from asyncq._wakeups as wakeup
+      where wakeup.task_id = kinds.task_id and wakeup.priority = kinds.priority and wakeup.at <= coalesce($9, asyncq.now())
+      limit 1) as woken
+    where kinds.task_id = any((select $4::text::int[])::int[])
+      and not exists (
+        select from asyncq._tasks as task left join asyncq._limits as of_task on of_task.id = task.limit_id
+        where task.id = kinds.task_id and (task.paused_at is not null or of_task.paused_at is not null) offset 0)
+  ) as are_woken
+from (select) as always left join (claimed full join batched_claims on false) on true
