@@ -266,12 +266,14 @@ create index partitions_paused on asyncq._partitions (id) where paused_at is not
 -- Wakeups: from a moment on, a fetch has to look at a partition for jobs of a task and priority. Whatever makes such a
 -- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that it
 -- saw. No wakeup is ever updated.
+--   job_id     the first job that is to be looked for: of two wakeups at the same time that of the earlier job comes first; or 0
 --   task_id    minus the number of the limit, if the partition is a gate
 --   freed   how many claims of the partition have ended
 --   flags   those of the only job to look for; null: not known, or none
 create table asyncq._wakeups (
   at timestamptz not null,
   partition bigint not null,
+  job_id bigint not null default 0,
   task_id int not null,
   freed int not null default 0,
   priority smallint not null,
@@ -287,7 +289,7 @@ create table asyncq._wakeups (
 );
 
 -- fetch_jobs, next_due, unknown_tasks: of each task and priority the first wakeups.
-create index wakeups_order on asyncq._wakeups (task_id, priority, at, partition);
+create index wakeups_order on asyncq._wakeups (task_id, priority, at, job_id);
 
 -- fetch_jobs: those that count ended claims of a partition, whatever their tasks.
 create index wakeups_freed on asyncq._wakeups (partition) where freed > 0;

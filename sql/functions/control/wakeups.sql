@@ -2,22 +2,23 @@
 -- of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have an element for each claim;
 -- null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
 create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
-  returns table (at timestamptz, partition bigint, task_id int, freed int, priority smallint)
+  returns table (at timestamptz, partition bigint, job_id bigint, task_id int, freed int, priority smallint)
   language sql stable
   as $$
-  select coalesce(least(head.run_at, pg_catalog.clock_timestamp()), asyncq.now()), ended.partition, coalesce(head.task_id, ended.task_id),
+  select coalesce(least(head.run_at, pg_catalog.clock_timestamp()), asyncq.now()), ended.partition, coalesce(head.id, 0),
+    coalesce(head.task_id, ended.task_id),
     case when coalesce(head.is_first, true) then ended.claims else 0 end, coalesce(head.priority, 0::smallint)
   from (
     select claim.partition, min(claim.task_id) as task_id, count(*)::int as claims
     from unnest(partitions, task_ids) as claim(partition, task_id)
     where claim.partition is not null group by claim.partition offset 0) as ended
   left join lateral (
-    select first.task_id, first.priority, first.run_at, row_number() over () = 1 as is_first
+    select first.task_id, first.priority, first.run_at, first.id, row_number() over () = 1 as is_first
     from asyncq._heads(ended.partition) as first
     -- One that is due later has a wakeup of its own. A second is kept for the difference of moments.
     where first.run_at <= pg_catalog.clock_timestamp() + interval '1 s') as head on true
   union all
-  select asyncq.now(), asyncq._gate(gate.id), -gate.id::int, ended.claims, 0::smallint
+  select asyncq.now(), asyncq._gate(gate.id), 0, -gate.id::int, ended.claims, 0::smallint
   from (
     select claim.task_id, count(*)::int as claims from unnest(partitions, task_ids) as claim(partition, task_id)
     where claim.partition is not null group by claim.task_id offset 0) as ended
@@ -31,8 +32,8 @@ create or replace function asyncq._wake_ended(partitions bigint[], task_ids int[
   language plpgsql volatile
   as $$
 begin
-  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
-    select woken.at, woken.partition, woken.task_id, woken.freed, woken.priority
+  insert into asyncq._wakeups (at, partition, job_id, task_id, freed, priority)
+    select woken.at, woken.partition, woken.job_id, woken.task_id, woken.freed, woken.priority
     from asyncq._ended_wakeups(partitions, task_ids) as woken;
 end
 $$;
@@ -46,8 +47,8 @@ create or replace function asyncq._wake_partitions(ids bigint[]) returns void
 declare
   moment constant timestamptz := asyncq.clock();
 begin
-  insert into asyncq._wakeups (at, partition, task_id, priority, flags)
-    select min(job.run_at), job.partition, job.task_id, job.priority, job.flags
+  insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
+    select min(job.run_at), job.partition, (array_agg(job.id order by job.run_at, job.id))[1], job.task_id, job.priority, job.flags
     from unnest(ids) as given(id)
     cross join lateral (select * from asyncq._jobs as stored where stored.id = given.id offset 0) as job
     where job.partition is not null and job.locked_by is null and job.attempts < job.max_attempts

@@ -56,8 +56,8 @@ next as materialized (
         where task.id = job.task_id and (task.paused_at is not null or of_task.paused_at is not null) offset 0)
     for update skip locked) as job),
 woken as (
-  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
-    select wakeup.at, wakeup.partition, wakeup.task_id, wakeup.freed, wakeup.priority
+  insert into asyncq._wakeups (at, partition, job_id, task_id, freed, priority)
+    select wakeup.at, wakeup.partition, wakeup.job_id, wakeup.task_id, wakeup.freed, wakeup.priority
     from (
       select array_agg(partition) as partitions, array_agg(task_id) as task_ids from gone
       where partition is not null and partition not in (select partition from next) having count(*) > 0) as ended

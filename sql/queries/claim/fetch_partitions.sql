@@ -63,28 +63,28 @@ open_gates as materialized (
   left join (select partition, sum(freed)::int as freed from heard_gates group by partition) as ended on ended.partition = gates.id),
 -- The first wakeups that are due. Those for other workers are not touched.
 first_wakeups as materialized (
-  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, kind.gate
+  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
     select task_id, priority, gate from kinds_here
     where gate is null or gate in (select id from open_gates where room > 0)) as kind
   cross join lateral (
-    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
+    select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
-    order by wakeup.at limit 2 * $3::int + 100) as woken
-  order by woken.priority, woken.at limit 2 * $3::int + 100),
+    order by wakeup.at, wakeup.job_id limit 2 * $3::int + 100) as woken
+  order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 100),
 -- If they are of few partitions, which were woken often, there may be others behind them.
 further_wakeups as materialized (
-  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, kind.gate
+  select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
     select distinct task_id, priority, gate from first_wakeups
     where (select count(*) from first_wakeups) >= 2 * $3::int + 100
       and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
   cross join lateral (
-    select wakeup.ctid as row_ctid, partition, task_id, priority, at from asyncq._wakeups as wakeup
+    select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
-    order by wakeup.at limit 5000) as woken),
+    order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as materialized (
   select * from first_wakeups where not exists (select from further_wakeups)
   union all
@@ -92,21 +92,23 @@ wakeups as materialized (
 -- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is how
 -- many jobs it takes at first, jobs the sum of these up to it.
 wanted as materialized (
-  select id, priority, at, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
-    sum(most) over (order by priority, at, id) as jobs
+  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
+    sum(most) over (order by priority, at, job_id, id) as jobs
   from (
     select first.*, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
       least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
     from (
-      select partition as id, min(priority) as priority, (array_agg(at order by priority, at))[1] as at,
-        array_agg(task_id order by priority, at) as task_ids, array_agg(priority order by priority, at) as priorities,
-        array_agg(gate order by priority, at) as gates, (array_agg(gate order by priority, at))[1] as gate
+      select partition as id, min(priority) as priority, (array_agg(at order by priority, at, job_id))[1] as at,
+        (array_agg(job_id order by priority, at, job_id))[1] as job_id,
+        array_agg(task_id order by priority, at, job_id) as task_ids, array_agg(priority order by priority, at, job_id) as priorities,
+        array_agg(gate order by priority, at, job_id) as gates, (array_agg(gate order by priority, at, job_id))[1] as gate
       from (
-        select partition, task_id, priority, gate, min(at) as at from wakeups group by partition, task_id, priority, gate) as kind
+        select partition, task_id, priority, gate, min(at) as at, (array_agg(job_id order by at, job_id))[1] as job_id
+        from wakeups group by partition, task_id, priority, gate) as kind
       group by partition) as first
     cross join lateral (
       select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
-  order by priority, at, id),
+  order by priority, at, job_id, id),
 -- The priorities of jobs without a partition, from the cursor on, and the first of these jobs: some may come first.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
@@ -142,10 +144,10 @@ share(jobs) as materialized (
   select $3::int - count(*) filter (where id is not null)
   from (
     select id from (
-      select wanted.priority, wanted.at, null::bigint as id from wanted cross join lateral generate_series(1, most)
+      select wanted.priority, wanted.at, wanted.job_id, null::bigint as id from wanted cross join lateral generate_series(1, most)
       union all
-      select priority, run_at, id from first_plain) as both_kinds
-    order by priority, at, id nulls first limit $3) as best),
+      select priority, run_at, id, id from first_plain) as both_kinds
+    order by priority, at, job_id limit $3) as best),
 -- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
 known as materialized (
   select wanted.*, held.running, held.at_once, held.rate as own_rate, held.per_s as own_per_s, held.not_before, held.paused_at,
@@ -157,12 +159,12 @@ known as materialized (
   limit (select count(*) from wanted where jobs - most < (select jobs from share))),
 -- A partition without a row is begun below, once jobs of it are locked.
 seen as materialized (
-  select id, priority, at, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
+  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
     coalesce(own_per_s, per_s) as per_s, most, false as is_new, running as was,
     coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells
   from known
   union all
-  select id, priority, at, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null
+  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null
   from wanted
   where jobs - most < (select jobs from share)
     and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
@@ -177,14 +179,14 @@ heard as materialized (
     -- Those of other tasks that count ended claims: they are inserted again without the count.
     select ended.row_ctid from known cross join lateral (
       select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup where wakeup.partition = known.id and wakeup.freed > 0) as ended))
-  returning partition, freed, ctid as row_ctid, at, task_id, priority, flags),
+  returning partition, freed, ctid as row_ctid, at, job_id, task_id, priority, flags),
 room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
   from (
     select *, asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) as allowance
     from (
-      select id, max(priority) as priority, max(at) as at, max(task_ids) as task_ids, max(priorities) as priorities,
+      select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
         bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
         max(was) - sum(freed)::int as running, max(at_once) as at_once,
@@ -192,15 +194,15 @@ room as materialized (
       from (
         select *, 0 as freed from seen
         union all
-        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
+        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
         from heard) as both_kinds
       group by id) as gathered) as with_rates),
 may as materialized (
   select *, case when gate is null then cut
       else greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gate)
-        - sum(cut) over (partition by gate order by priority, at, id) + cut))::int end as jobs
+        - sum(cut) over (partition by gate order by priority, at, job_id, id) + cut))::int end as jobs
   from (
-    select *, greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, id) + allowed))::int as cut
+    select *, greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, job_id, id) + allowed))::int as cut
     from room) as shared_out),
 found as materialized (
   select may.*, ready.ids, ready.row_ctids, ready.batchable, ready.key, coalesce(ready.jobs, 0) as got
@@ -268,10 +270,10 @@ written as (
 -- Where more could start, now or later, a wakeup stays. A full partition has none: the end of one of its jobs wakes it.
 -- One that waits for a time has one wakeup at that time.
 kept as (
-  insert into asyncq._wakeups (at, partition, task_id, priority, flags)
-    select later.at, later.id, later.task_id, later.priority, later.flags
+  insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
+    select later.at, later.id, later.job_id, later.task_id, later.priority, later.flags
     from (
-      select mine.id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
+      select mine.id, next.id as job_id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
         case
           when waits_until is not null then waits_until
           when got = jobs and fair then clock_timestamp()
@@ -288,21 +290,22 @@ kept as (
         from mine where not is_paused and running + got < coalesce(at_once, 2147483647)) as mine
       cross join lateral unnest(mine.task_ids, mine.priorities) as kind(task_id, priority)
       cross join lateral (
-        select job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
+        select job.id, job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
         where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
           and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and job.id <> all(coalesce(mine.ids, '{}'))
         order by job.run_at, job.id limit 1) as next) as later
     where not (later.waits and exists (
       select from asyncq._wakeups as wakeup
       where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at
+        and wakeup.job_id = later.job_id
         and wakeup.partition = later.id offset 0))
   union all
-  select at, partition, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
+  select at, partition, job_id, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
   union all
   -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
   select greatest(
       asyncq._allowed_at(total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())), coalesce($9, asyncq.now()) + interval '1 ms'),
-    open_gates.id, -(open_gates.id >> 48)::int, 0, null
+    open_gates.id, 0, -(open_gates.id >> 48)::int, 0, null
   from open_gates cross join lateral (select cell, cells, is_changed from counts where counts.id = open_gates.id) as counts
   where total_rate is not null and (is_heard or counts.is_changed)
     and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0),

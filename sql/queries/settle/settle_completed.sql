@@ -58,8 +58,8 @@ settled as materialized (
   select unnest(ids), unnest(partitions), unnest(task_ids) from closed
   where lock_token in (select lock_token from removed union all select lock_token from kept_open)),
 woken as (
-  insert into asyncq._wakeups (at, partition, task_id, freed, priority)
-    select wakeup.at, wakeup.partition, wakeup.task_id, wakeup.freed, wakeup.priority
+  insert into asyncq._wakeups (at, partition, job_id, task_id, freed, priority)
+    select wakeup.at, wakeup.partition, wakeup.job_id, wakeup.task_id, wakeup.freed, wakeup.priority
     from (
       select array_agg(partition) as partitions, array_agg(task_id) as task_ids from settled
       where partition is not null having count(*) > 0) as ended
