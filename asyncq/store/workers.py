@@ -101,13 +101,22 @@ class ChangedLimit(msgspec.Struct, frozen=True):
     was_by: str
 
 
-async def declare_limits(line: ReconnectingConnection, declaration: Declaration, by: str) -> list[ChangedLimit]:
-    """Store the limits of a worker; `by` is its name. Returns those that another declaration had changed."""
+class Declared(msgspec.Struct, frozen=True):
+    """Which limits another declaration had changed, and which tasks still lack theirs: their rows are locked."""
+
+    changed: list[ChangedLimit]
+    late: set[str]
+
+
+async def declare_limits(line: ReconnectingConnection, declaration: Declaration, by: str) -> Declared:
+    """Store the limits of a worker; `by` is its name."""
     rows = await line.fetch("declare_limits", msgspec.json.encode(declaration).decode(), by)
-    return [
+    changed = [
         ChangedLimit(row["name"], _read_values(row["before"]), _read_values(row["after"]), row["was_by"])
         for row in rows
+        if row["after"] is not None
     ]
+    return Declared(changed, {row["name"] for row in rows if row["after"] is None})
 
 
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:

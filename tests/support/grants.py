@@ -90,6 +90,7 @@ WORKER = {
     "function _canonical_members": "execute",
     "function _canonical_number": "execute",
     "function _change_cron_item": "execute",
+    "function _changed_tasks": "execute",
     "function _check_cron_item": "execute",
     "function _check_escapes": "execute",
     "function _check_jobs": "execute",

@@ -80,9 +80,9 @@ class Membership:
         self.registered.set()
 
     async def learn_the_rest(self) -> None:
-        """Tasks whose names another open transaction has just stored have no id yet: ask until it has ended."""
+        """Ask for tasks that are not known yet: another open transaction has just stored their names, or locks them."""
         if names := ", ".join(self._identity.nameless):
-            said = f"tasks {names} are not taken yet: an open transaction has just used them for the first time"
+            said = f"tasks {names} are not taken yet: an open transaction has just stored or locked their names"
             self._observers.emit(MaintenanceFailed(error=said))
         while self._identity.nameless:
             await anyio.sleep(LEARN_S)
@@ -95,14 +95,17 @@ class Membership:
 
     async def _learn(self) -> None:
         identity = self._identity
-        identity.learn(await store.task_ids(self._line, list(identity.registry)))
+        ids = await store.task_ids(self._line, list(identity.registry))
+        # First, since the fetcher takes the jobs of a task as soon as its id is known.
+        by = f"worker {identity.worker_id or self._next_id}"
+        declared = await store.declare_limits(self._line, identity.registry.declaration, by)
+        identity.learn({task_id: name for task_id, name in ids.items() if name not in declared.late})
         kept = [
             store.KeptTask(task_id, identity.keep_s(task_id) or None, task.keeps_payload)
             for task_id, task in identity.tasks.items()
         ]
         await store.keep_tasks(self._line, kept)
-        by = f"worker {identity.worker_id or self._next_id}"
-        for limit in await store.declare_limits(self._line, identity.registry.declaration, by):
+        for limit in declared.changed:
             before, after = str(limit.before), str(limit.after)
             event = LimitChanged(limit=limit.name, before=before, after=after, by=by, was_by=limit.was_by)
             self._observers.emit(event)

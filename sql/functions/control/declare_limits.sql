@@ -2,7 +2,9 @@
 -- Values that were set by hand stay in force. A task without a limit loses the one that it had. Tasks without a row are
 -- left out, and the worker declares them again. The last worker that registers decides.
 --
--- Returns the limits and queues that were declared with other values before, with the worker that did that.
+-- Returns the limits and queues that were declared with other values before, with the worker that did that. A row
+-- without values names a task whose row another transaction locks. The worker must not wait for that, nor take such
+-- jobs without their limit: it asks again.
 create or replace function asyncq._declare_limits(declaration json, declared_by text)
   returns table (name text, before jsonb, after jsonb, was_by text)
   language plpgsql volatile
@@ -34,7 +36,8 @@ begin
       perform asyncq._store_limit(held);
     end if;
   end loop;
-  perform asyncq._declare_tasks(declaration -> 'tasks');
+  return query select task.identifier, null::jsonb, null::jsonb, null::text
+    from asyncq._declare_tasks(declaration -> 'tasks') as task(identifier);
   return query select queue.name, queue.before, queue.after, queue.was_by
     from asyncq._declare_queues(declaration -> 'queues', declared_by) as queue;
 end
@@ -42,28 +45,20 @@ $$;
 
 -- Store which limits tasks have, and the keys. Their jobs that are in other partitions will be moved, see _move_jobs. The
 -- jobs of a task that was paused without a limit are in partitions of limit 2, which it keeps until it has another one.
-create or replace function asyncq._declare_tasks(declared json) returns void
+-- Returns the tasks whose rows another transaction locks, and which are left as they are.
+create or replace function asyncq._declare_tasks(declared json) returns setof text
   language plpgsql volatile
   as $$
 declare
   changed smallint[];
 begin
-  with given as materialized (
-    select sent ->> 'identifier' as identifier,
-      (select held.id from asyncq._limits as held where held.name = sent ->> 'limit') as limit_id,
-      (select array_agg(member order by ordinality) from json_array_elements_text(
-        case json_typeof(sent -> 'by') when 'array' then sent -> 'by' end) with ordinality as path(member, ordinality)) as by
-    from json_array_elements(declared) as sent),
-  locked as materialized (
-    select task.id, task.limit_id as was, given.limit_id, given.by
-    from asyncq._tasks as task join given on given.identifier = task.identifier
-    where task.by is distinct from given.by
-      or task.limit_id is distinct from given.limit_id and (given.limit_id is not null or task.limit_id <> 2)
-    order by task.id for no key update of task),
+  with locked as materialized (
+    select task.id, given.was, given.limit_id, given.by
+    from asyncq._changed_tasks(declared) as given join asyncq._tasks as task on task.id = given.id
+    order by task.id for no key update of task skip locked),
   stored as (
     update asyncq._tasks as task
-      set limit_id = coalesce(locked.limit_id, case when locked.was = 2 then 2::smallint end), by = locked.by,
-        unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
+      set limit_id = locked.limit_id, by = locked.by, unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
     from locked where task.id = locked.id)
   select array_agg(held.id) into changed
     from asyncq._limits as held
@@ -73,8 +68,29 @@ begin
     -- Its gate counts the claims of other tasks from now on.
     perform asyncq._correct_counts(array(select asyncq._gate(id) from unnest(changed) as id));
   end if;
+  -- The first page: few jobs wait when most deployments set a limit.
+  perform asyncq._move_jobs(0, 1000);
+  return query select late.identifier from asyncq._changed_tasks(declared) as late;
 end
 $$;
+
+-- The tasks whose limit or key is another one than is declared: the limit that each has (was), and the declared ones.
+create or replace function asyncq._changed_tasks(declared json)
+  returns table (id int, identifier text, was smallint, limit_id smallint, by text[])
+  language sql stable
+  as $$
+  select task.id, task.identifier, task.limit_id, wanted.limit_id, wanted.by
+  from json_array_elements(declared) as sent
+  join asyncq._tasks as task on task.identifier = sent ->> 'identifier'
+  cross join lateral (
+    select
+      coalesce(
+        (select held.id from asyncq._limits as held where held.name = sent ->> 'limit'),
+        case when task.limit_id = 2 then task.limit_id end) as limit_id,
+      (select array_agg(member order by ordinality) from json_array_elements_text(
+        case json_typeof(sent -> 'by') when 'array' then sent -> 'by' end) with ordinality as path(member, ordinality)) as by) as wanted
+  where (task.limit_id, task.by) is distinct from (wanted.limit_id, wanted.by)
+  $$;
 
 -- Store the limits of queues: each is the row of a partition, which stays.
 create or replace function asyncq._declare_queues(declared json, declared_by text)

@@ -43,7 +43,7 @@ async def test_a_worker_starts_while_an_open_transaction_holds_the_name_of_a_tas
         await seen.wait_for(JobCompleted, 3 if end == "commit" else 2)
     said = [event.error for event in seen.of(MaintenanceFailed)]
 
-    assert ["tasks fresh are not taken yet: an open transaction has just used them for the first time"] == said
+    assert ["tasks fresh are not taken yet: an open transaction has just stored or locked their names"] == said
     assert "old" == seen.of(JobCompleted)[0].task
     assert [] == seen.of(UnknownTasks)
 

@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.support.jobs import add, fetched
-from tests.support.session import Session
+from tests.support.session import KeptConnections, Session
 
 
 async def declare(sql: Session, by: str = "worker 1", **parts: Any) -> list[Any]:
@@ -21,7 +22,15 @@ async def declare(sql: Session, by: str = "worker 1", **parts: Any) -> list[Any]
     for task in parts:
         await sql.rows("select asyncq._store_tasks(array[$1])", task)
     rows = await sql.run("declare_limits", json.dumps(declaration), by)
-    return [(row["name"], json.loads(row["before"]), json.loads(row["after"]), row["was_by"]) for row in rows]
+    return [
+        (
+            row["name"],
+            row["before"] and json.loads(row["before"]),
+            row["after"] and json.loads(row["after"]),
+            row["was_by"],
+        )
+        for row in rows
+    ]
 
 
 async def values(sql: Session, name: str) -> Any:
@@ -101,6 +110,16 @@ async def test_a_limit_that_was_set_counts_the_jobs_that_run(claiming: Session) 
     assert [] == await sql.rows("select * from asyncq._partition_counts() where jobs <> running")
 
 
+@pytest.mark.parametrize("before", [{}, {"at_once": 1, "by": ["other"]}], ids=["none", "another key"])
+async def test_jobs_that_wait_get_the_limit_of_their_task(sql: Session, before: dict[str, Any]) -> None:
+    """The first deployment with a limit finds jobs that were added before."""
+    await declare(sql, t=before)
+    jobs = [await add(sql, payload=f'{{"k": {key}}}') for key in (1, 1, 2, 2)]
+    await declare(sql, t={"at_once": 1, "by": ["k"]})
+
+    assert [jobs[0], jobs[2]] == await fetched(sql)
+
+
 async def test_a_task_without_a_limit_loses_it(sql: Session) -> None:
     """The declaration names each task of the worker. New jobs are in no partition; those that wait stay in theirs."""
     await declare(sql, t={"total": 1})
@@ -120,6 +139,34 @@ async def test_the_limit_of_a_paused_task_stays_until_it_has_another_one(sql: Se
     await declare(sql, t={"total": 1})
 
     assert (2, 3) == (kept, await sql.value("select limit_id from asyncq._tasks"))
+
+
+async def test_a_task_whose_row_is_locked_is_left_out(own: Session, kept_connections: KeptConnections) -> None:
+    """A worker does not wait for the transaction of a program that has just used the name. It declares it again."""
+    await declare(own, a={}, b={})
+    async with kept_connections.session(own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._tasks where identifier = 'a' for update")
+        with anyio.fail_after(5):
+            late = await declare(own, a={"total": 1}, b={"total": 1})
+    has_limit = "select limit_id is not null from asyncq._tasks order by identifier"
+
+    assert ([("a", None, None, None)], [False, True]) == (late, await own.values(has_limit))
+    assert ([], [True, True]) == (await declare(own, a={"total": 1}, b={"total": 1}), await own.values(has_limit))
+
+
+async def test_a_declaration_of_what_is_stored_writes_nothing(sql: Session) -> None:
+    """Each start of a worker declares, and a large deployment starts many at once."""
+
+    async def versions() -> list[Any]:
+        tables = ("_limits", "_tasks", "_partitions", "_wakeups")
+        return [await sql.values(f"select xmin::text || ctid from asyncq.{table} order by ctid") for table in tables]
+
+    limits = {"a": {"at_once": 3, "by": ["k"]}, "b": {"total": 2, "rate": 5, "per_s": 0.1}, "c": {}}
+    await declare(sql, **json.loads(json.dumps(limits)), queues={"q": 2})
+    before = await versions()
+    await declare(sql, "worker 2", **limits, queues={"q": 2})
+
+    assert before == await versions()
 
 
 async def test_there_may_be_32000_limits(sql: Session) -> None:
