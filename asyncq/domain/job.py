@@ -296,8 +296,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     No field can refer back to it, so the garbage collector need not visit it; there are many. For `due`, `created` and
     `updated` see `moment.py`. `extras` is JSON, None for most jobs. `expires_at`
-    and `deadline_at` are times on the performance counter. `is_packed`: for a job of a queue, whether it was
-    claimed in a batch.
+    and `deadline_at` are times on the performance counter. `partition` is that of a job that a queue or a limit
+    holds back. `is_packed`: whether such a job was claimed in a batch.
     """
 
     id: int
@@ -320,6 +320,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     extras: str | None = None
     expires_at: float | None = None
     deadline_at: float | None = None
+    partition: int | None = None
     is_packed: bool = False
 
     @property

@@ -153,7 +153,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     token: int
-    queue: str | None
+    partition: int | None
     end: Literal["completed", "cancelled"] | None = None
     attempts: int = 0
     delay_s: float | None = None
@@ -182,7 +182,7 @@ def settle(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, n
 
 
 def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: float, now: float) -> Settlement:
-    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    settlement = partial(Settlement, claim.id, claim.token, claim.partition)
     match outcome:
         case Completed(result, fault):
             return completion(claim, result=result, fault=fault)
@@ -220,7 +220,7 @@ def completion(
     claim: Claim, *, duration_s: float | None = None, result: str | None = None, fault: str | None = None
 ) -> Settlement:
     """The settlement of a run that completed its job, with its result, or the reason why there is none."""
-    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    settlement = partial(Settlement, claim.id, claim.token, claim.partition)
     return settlement(end="completed", duration_s=duration_s, result=result, error=fault)
 
 
@@ -228,9 +228,9 @@ def overruled(settlement: Settlement, ending: Ending) -> Settlement:
     """The settlement that was written: that of the run, or the one that a recorded request wrote instead."""
     match ending:
         case "cancelled":
-            return Settlement(settlement.id, settlement.token, settlement.queue, end="cancelled")
+            return Settlement(settlement.id, settlement.token, settlement.partition, end="cancelled")
         case "rerun":
-            return Settlement(settlement.id, settlement.token, settlement.queue, delay_s=0.0)
+            return Settlement(settlement.id, settlement.token, settlement.partition, delay_s=0.0)
         case "written" | "held" | "lost":
             return settlement
         case _:
@@ -245,7 +245,7 @@ def _failure(
     if delay_s is None:
         delay_s, complaint = _delay_s(policy, attempt, random)
         error = clean_error(error + complaint)
-    settlement = partial(Settlement, claim.id, claim.token, claim.queue)
+    settlement = partial(Settlement, claim.id, claim.token, claim.partition)
     if not discarded and _is_too_late(claim, now + delay_s):
         error = clean_error(f"{error}\n\n{PAST_DEADLINE}")
         return settlement(attempts=INT2, error=error, interruptions=0, discarded=True, kind=kind)

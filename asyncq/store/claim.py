@@ -26,7 +26,7 @@ class Place(msgspec.Struct, frozen=True):
     """The position in the order of running after which the next fetch begins; the start by default.
 
     Attributes:
-        since_s: Jobs without a queue that became due longer ago, in seconds, are left out; none by default.
+        since_s: Jobs without a partition that became due longer ago, in seconds, are left out; none by default.
     """
 
     priority: int | None = None
@@ -36,6 +36,21 @@ class Place(msgspec.Struct, frozen=True):
 
 
 START = Place()
+
+
+class Fetched(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a fetch.
+
+    Attributes:
+        claims: The claims in the order in which they are to run.
+        are_woken: After a fetch without partitions: whether some were woken for this worker.
+        again_s: After a fetch of partitions: a worker that wanted more has to fetch again after so many seconds. None
+            if nothing is left for it.
+    """
+
+    claims: list[Claim]
+    are_woken: bool = False
+    again_s: float | None = None
 
 
 async def fetch_jobs(
@@ -49,14 +64,11 @@ async def fetch_jobs(
     unbatched: Collection[int] = (),
     *,
     of_partitions: bool = False,
-) -> tuple[list[Claim], bool]:
+) -> Fetched:
     """Claim up to `limit` due jobs without a partition, or those of partitions.
 
     The worker never used the token before. Jobs of `unbatched` tasks are never claimed in a batch. After a lost answer,
     or if cancelled, claims may be lost until the lease ends: callers shield it.
-
-    Returns the claims in the order in which they are to run. And, without partitions, whether partitions were woken for
-    this worker; with them, whether another fetch held some, so that this worker has to look again.
     """
     known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
@@ -69,7 +81,9 @@ async def fetch_jobs(
             claims.append(read_claim(*row[:of_row]))
         elif row["ids"] is not None:
             claims += _read_batch(token, *row[of_row:-1])
-    return in_order(claims), rows[0][-1]
+    if of_partitions:
+        return Fetched(in_order(claims), again_s=rows[0]["again_s"])
+    return Fetched(in_order(claims), are_woken=rows[0]["are_woken"])
 
 
 async def plan(line: ReconnectingConnection) -> None:
@@ -108,21 +122,23 @@ def _read_batch(
     created: bytes | None,
     payloads: str,
     metas: str | None,
+    partitions: bytes | None = None,
 ) -> list[Claim]:
     """Read the new jobs of a batch: one array for each column in which they differ."""
     moments, numbers = sent_numbers(due, "q"), sent_numbers(ids, "q")
     names = [None] * len(numbers) if queues is None else _read_queues(queues)
+    limited = [None] * len(numbers) if partitions is None else sent_numbers(partitions, "q")
     more = [None] * len(numbers) if metas is None else [meta or None for meta in metas.split("\x1e")]
     # fmt: off
     return [
         Claim(
             id, task_id, queue, token, 0, max_attempts, 0, priority, 0,
-            due, created, created, None, None, payload, meta, None, is_packed=True,
+            due, created, created, None, None, payload, meta, None, partition=partition, is_packed=True,
         )
-        for id, task_id, queue, max_attempts, priority, due, created, payload, meta in zip(
+        for id, task_id, queue, max_attempts, priority, due, created, payload, meta, partition in zip(
             numbers, sent_numbers(task_ids, "i"), names, sent_numbers(limits, "h"), sent_numbers(priorities, "h"),
             moments, sent_numbers(created, "q") if created else moments, payloads.split("\x1e"),
-            more, strict=True,
+            more, limited, strict=True,
         )
     ]
     # fmt: on
@@ -135,8 +151,8 @@ async def next_due_s(line: ReconnectingConnection, since: float, after: Place = 
     to the server than the fetch and its answer took: then it is sent again.
 
     `since` is the time at which the last fetch was sent, by the event loop's clock; the fetch began after this
-    position, and earlier jobs without a queue do not count. Returns seconds, 0 or less if a job is due already; None if
-    no job waits for its time.
+    position, and earlier jobs without a partition do not count. Returns seconds, 0 or less if a job is due already;
+    None if no job waits for its time.
     """
     now = asyncio.get_running_loop().time
     while True:

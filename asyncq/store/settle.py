@@ -46,7 +46,7 @@ async def claim_next(
     task_ids: Collection[int],
     forbidden_flags: Sequence[str] | None,
 ) -> tuple[set[int], list[Claim]]:
-    """Write that jobs completed, as `complete` does, and claim up to `limit` next jobs of their queues.
+    """Write that jobs completed, as `complete` does, and claim up to `limit` next jobs of their partitions.
 
     The worker never used the token before. Returns the ids of the written jobs, and the new claims in the order in
     which they run. After a lost answer, see `return_lost`.

@@ -125,7 +125,7 @@ async def fetches(connection: asyncpg.Connection, dsn: str, count: int) -> dict[
             known: list[int] = await connection.fetchval("select array_agg(id) from asyncq._tasks")
             await asyncio.sleep(SETTLE_S)
             before, began = cpu_ms(pid), time.perf_counter()
-            claims = await fetch_jobs(line, OUR_ID, token, WANTED, known, None, START)
+            claims = (await fetch_jobs(line, OUR_ID, token, WANTED, known, None, START)).claims
             took.append((time.perf_counter() - began) * 1000)
             await asyncio.sleep(SETTLE_S)
             spent.append(cpu_ms(pid) - before)

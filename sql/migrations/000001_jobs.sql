@@ -142,7 +142,8 @@ create type asyncq._claim as (
   last_error text,
   extras jsonb,
   expires_s float8,
-  deadline_s float8
+  deadline_s float8,
+  partition bigint
 );
 
 -- fetch_jobs, next_due: ready and future jobs without a partition, in the order in which they run.

@@ -12,7 +12,8 @@ where datname = current_database() and backend_type = 'client backend' and pid <
 union all
 select format('claim of job %s by worker %s', id, locked_by) from asyncq._all_jobs() where locked_by is not null
 union all
-select format('%s claims of partition %s', counted.jobs, counted.id) from asyncq._partition_counts() as counted where counted.jobs <> 0
+select format('%s claims of partition %s', counted.jobs, counted.id)
+from asyncq._partition_counts() as counted where counted.jobs <> 0
 union all
 select format('advisory lock %s %s', classid, objid) from pg_locks where locktype = 'advisory'
 union all

@@ -56,12 +56,13 @@ def claim(
         meta=None,
         last_error=None,
         deadline_at=deadline_at,
+        partition=5,
     )
 
 
 def settlement(**fields: Any) -> Settlement:
     """The expected settlement of that claim."""
-    return Settlement(7, 99, "q", **fields)
+    return Settlement(7, 99, 5, **fields)
 
 
 def failure(**fields: Any) -> Settlement:

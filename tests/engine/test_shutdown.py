@@ -442,7 +442,7 @@ async def test_many_notifications_for_others_become_one(
     async with make_worker(nothing).start() as worker:
         assert worker._running is not None
         for _ in range(10):
-            worker._running.parts.wake_ups.settled([Settlement(1, 1, queue="q", end="completed")])
+            worker._running.parts.wake_ups.settled([Settlement(1, 1, partition=1, end="completed")])
             await asyncio.sleep(0)
         before = len(sent)
         go.set()

@@ -25,7 +25,7 @@ async def _claims(dsn: str, schema: str, sql: Session, *, packs: bool = False) -
     line = ReconnectingConnection(Database(dsn, schema), "fetch", generic_plans=True)
     tasks = await sql.values("select id from asyncq._tasks")
     try:
-        claims = await fetch_jobs(line, 7, 5, 10, tasks, None, START, unbatched=[] if packs else tasks)
+        claims = (await fetch_jobs(line, 7, 5, 10, tasks, None, START, unbatched=[] if packs else tasks)).claims
     finally:
         await line.close()
     await sql.execute(

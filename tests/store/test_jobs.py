@@ -172,7 +172,9 @@ async def test_jobs_are_due_by_the_clock_of_the_schema_not_by_that_of_this_proce
         await add(sql, queue=queue, run_at=f"now() + make_interval(mins => 30 * sign({hours})::int)")
     async with MovableClock(dsn, sql.schema) as clock:
         await clock.move(timedelta(hours=hours))
-        claims = [await fetch_jobs(line, 7, token, 1, [1], None, START) for token in (1, 2)]
+        claims = [
+            (await fetch_jobs(line, 7, token, 1, [1], None, START, of_partitions=token == 2)).claims for token in (1, 2)
+        ]
 
     assert found == [bool(each) for each in claims]
 
@@ -274,10 +276,13 @@ async def test_times_with_any_offset_arrive(database: Database, sql: Session, zo
     assert run_at == await sql.value("select run_at from asyncq._jobs")
 
 
-async def test_claims_are_returned_in_the_order_of_their_runs(line: ReconnectingConnection, sql: Session) -> None:
+@pytest.mark.parametrize("of_partitions", [False, True])
+async def test_claims_are_returned_in_the_order_of_their_runs(
+    line: ReconnectingConnection, sql: Session, *, of_partitions: bool
+) -> None:
     """The statement returns them in any order."""
-    await add_many(sql, 30, priority="-(i % 3)", queue="case when i % 4 = 0 then 'q' || i end")
-    claims = await fetch_jobs(line, 1, 1, 100, [1], None, START)
+    await add_many(sql, 30, priority="-(i % 3)", queue="'q' || i" if of_partitions else "null")
+    claims = (await fetch_jobs(line, 1, 1, 100, [1], None, START, of_partitions=of_partitions)).claims
 
     assert 30 == len(claims)
     assert sorted(claim.place for claim in claims) == [claim.place for claim in claims]
@@ -289,11 +294,11 @@ async def test_a_claim_has_all_fields_of_its_job(line: ReconnectingConnection, s
         select asyncq.add_job('t', '{"a": 1}', 'q', flags := '{f}', max_attempts := 9, priority := 3,
           options := '{"meta": {"m": 1}, "timeout_s": 5}');
         update asyncq._jobs set attempts = 2, interruptions = 1, revision = 4, last_error = 'e', key = 'k'""")
-    (claim,) = await fetch_jobs(line, 7, 42, 1, [1], None, START)
+    (claim,) = (await fetch_jobs(line, 7, 42, 1, [1], None, START, of_partitions=True)).claims
     row = await sql.row("""
         select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
           run_at, created_at, updated_at, key, flags, payload, meta, last_error, extras, expires_at, deadline_at,
-          false as is_packed
+          partition, false as is_packed
         from asyncq._jobs""")
 
     assert row["extras"] is not None
@@ -304,9 +309,9 @@ async def test_a_claim_has_all_fields_of_its_job(line: ReconnectingConnection, s
 async def test_a_fetch_continues_at_a_place(line: ReconnectingConnection, sql: Session) -> None:
     """The place of a fetch's last claim is the start of the next one."""
     await add_many(sql, 4)
-    first = await fetch_jobs(line, 1, 1, 2, [1], None, START)
+    first = (await fetch_jobs(line, 1, 1, 2, [1], None, START)).claims
     await sql.execute("update asyncq._jobs set locked_by = null, locked_at = null, lock_token = null")
-    second = await fetch_jobs(line, 1, 2, 10, [1], None, Place(*first[-1].place))
+    second = (await fetch_jobs(line, 1, 2, 10, [1], None, Place(*first[-1].place))).claims
 
     assert ([1, 2], [3, 4]) == ([claim.id for claim in first], [claim.id for claim in second])
 
@@ -317,8 +322,8 @@ async def test_a_job_at_either_end_of_the_calendar_is_fetched_like_any_other(
     """A time that the driver cannot decode would fail each fetch of the whole batch."""
     await add(sql, run_at="'0001-01-01 00:00:00+00'")
     await add(sql)
-    claims = await fetch_jobs(line, 1, 1, 10, [1], None, START)
-    again = await fetch_jobs(line, 1, 2, 10, [1], None, Place(*claims[0].place))
+    claims = (await fetch_jobs(line, 1, 1, 10, [1], None, START)).claims
+    again = (await fetch_jobs(line, 1, 2, 10, [1], None, Place(*claims[0].place))).claims
 
     assert [datetime(1, 1, 1, tzinfo=UTC)] == [claim.run_at for claim in claims[:1]]
     assert (2, 0) == (len(claims), len(again))

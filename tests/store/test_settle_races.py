@@ -21,7 +21,7 @@ KINDS = pytest.mark.parametrize("kind", [COMPLETED, FAILED], ids=["completed", "
 
 def settlements(claims: list, kind: dict) -> list[Settlement]:
     """Settle all claims in the same way, in no particular order."""
-    return [Settlement(claim["id"], claim["lock_token"], claim["queue"], **kind) for claim in reversed(claims)]
+    return [Settlement(claim["id"], claim["lock_token"], claim["partition"], **kind) for claim in reversed(claims)]
 
 
 @KINDS

@@ -24,7 +24,7 @@ async def running(database: Database, sql: Session, line: ReconnectingConnection
     """A job with the key `k`, claimed."""
     await add.add_jobs(database, sql.connection, AGAIN)
     ids = await sql.values("select id from asyncq._tasks")
-    (claim,) = await fetch_jobs(line, WORKER, 1, 10, ids, None, START)
+    (claim,) = (await fetch_jobs(line, WORKER, 1, 10, ids, None, START)).claims
     return claim
 
 

@@ -14,19 +14,8 @@ from tests.support.session import Session
 WORKER = 1
 BATCH_FROM = {"rows": 1000, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
-OF_A_BATCH = (
-    "ids",
-    "task_ids",
-    "queues",
-    "limits",
-    "priorities",
-    "due",
-    "created",
-    "payloads",
-    "metas",
-    "are_woken",
-    "is_contended",
-)
+OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
+NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s"}
 """The columns of a fetch that are filled for a batch alone, or are of no job."""
 _tokens = count(1001)
 
@@ -102,7 +91,7 @@ def jobs_of(rows: Sequence[asyncpg.Record], token: int) -> list[dict[str, Any]]:
 
 
 def _of_row(row: asyncpg.Record) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in OF_A_BATCH}
+    return {name: value for name, value in row.items() if name not in NOT_OF_A_ROW}
 
 
 def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
@@ -117,6 +106,7 @@ def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
         due if row["created"] is None else sent_numbers(row["created"], "q"),
         row["payloads"].split("\x1e"),
         [None] * len(ids) if row["metas"] is None else [meta or None for meta in row["metas"].split("\x1e")],
+        sent_numbers(row["partitions"], "q") if row.get("partitions") else [None] * len(ids),
         strict=True,
     )
     return [
@@ -124,7 +114,8 @@ def _of_batch(row: asyncpg.Record, token: int) -> list[dict[str, Any]]:
         | {"id": id_, "task_id": task_id, "queue": queue, "lock_token": token, "attempts": 0, "max_attempts": limit}
         | {"interruptions": 0, "priority": priority, "revision": 0, "run_at": _sent(run_at)}
         | {"created_at": _sent(created), "updated_at": _sent(created), "payload": payload, "meta": meta}
-        for id_, task_id, queue, limit, priority, run_at, created, payload, meta in columns
+        | {"partition": partition}
+        for id_, task_id, queue, limit, priority, run_at, created, payload, meta, partition in columns
     ]
 
 

@@ -25,7 +25,8 @@ from tests.support.laws import LAWS
 LEFT = f"""
 select 'claim of job ' || id as what from asyncq._all_jobs() where locked_by is not null
 union all
-select 'claims of partition ' || coalesce(key, id::text) from asyncq._partition_counts() join asyncq._partitions using (id) where jobs <> 0
+select 'claims of partition ' || coalesce(held.key, counted.id::text)
+from asyncq._partition_counts() as counted left join asyncq._partitions as held using (id) where counted.jobs <> 0
 union all
 select 'worker ' || id from asyncq._workers
 union all

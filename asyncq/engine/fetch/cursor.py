@@ -150,6 +150,10 @@ class FetchCursor:
         """The time of the next scan from the start."""
         return self.full_at if self._is_asked or not self._seen.is_at_end else self._idle_at
 
+    def drop(self, scan: Scan) -> None:
+        """A scan is not made after all; a later one takes its place."""
+        self._is_asked = self._is_asked or scan.reach == "everything"
+
     def took(self, scan: Scan, claims: Sequence[Claim], wanted: int) -> None:
         """Record the claims of a scan, in the order in which they run; `wanted` is their largest number."""
         self._seen = self._seen.answered(scan, claims, wanted)

@@ -26,15 +26,13 @@ from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.schedule import Schedule, left_by
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
-from asyncq.store.claim import Place, fetch_jobs, next_due_s, poll
+from asyncq.store.claim import Fetched, Place, fetch_jobs, next_due_s, poll
 from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
 
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
-# After a fetch that met partitions which another one held.
-CONTENDED_S = 0.005
 
 
 class Fetcher:
@@ -66,7 +64,7 @@ class Fetcher:
         self._is_proven = is_proven
         self._scope = anyio.CancelScope()
         self.cursor = FetchCursor()
-        self._are_woken = False  # The next fetch asks the partitions first.
+        self._are_woken = False  # The next fetch begins with the partitions.
 
     def stop(self) -> None:
         """Fetch no more; a fetch that was sent is waited for, a function of the user's is not."""
@@ -116,28 +114,33 @@ class Fetcher:
         is_woken, sent_at = schedule.begin(), loop_time()
         # Jobs whose flags were forbidden before may be runnable now.
         scan = self.cursor.begin(sent_at, is_woken or forbidden != self._identity.row_flags.get(worker_id))
-        found: list[Claim] = []
+        limited: Fetched | None = None
         if self._are_woken:
-            found = await self._of_partitions(worker_id, wanted, forbidden, scan.after)
-            if len(found) == wanted:
-                schedule.took(found, scan.after)
-                return self._brought(found, wanted, loop_time() - sent_at)
+            limited = await self._claim_limited(worker_id, wanted, forbidden, scan.after)
+            if len(limited.claims) == wanted:
+                self.cursor.drop(scan)
+                schedule.took(limited.claims, scan.after)
+                return self._brought(limited.claims, wanted, loop_time() - sent_at)
+        left = wanted - len(limited.claims) if limited else wanted
         with Stopwatch() as answer:
-            claims, are_woken = await self._claim(worker_id, wanted - len(found), forbidden, scan.after)
-        if not self._inbox.receive(worker_id, claims):
+            plain = await self._claim(worker_id, left, forbidden, scan.after)
+        if not self._inbox.receive(worker_id, plain.claims):
             return 0
-        self.cursor.took(scan, claims, wanted - len(found))
-        if are_woken and not self._are_woken and len(claims) < wanted:
-            found = await self._of_partitions(worker_id, wanted - len(claims), forbidden, scan.after)
-        # If the partitions gave nothing, they are full or paused, and come last. A further fetch may find more of others.
-        self._are_woken = are_woken and (bool(found) or len(claims) == wanted)
-        count = self._brought(claims + found, wanted, loop_time() - sent_at)
-        schedule.took(claims + found, scan.after)
-        schedule.left = (
-            "more"
-            if found
-            else left_by(count < wanted, scan.reach, may_begin_at_start=self.cursor.may_begin_at_start(loop_time()))
+        self.cursor.took(scan, plain.claims, left)
+        if plain.are_woken and limited is None and len(plain.claims) < wanted:
+            limited = await self._claim_limited(worker_id, wanted - len(plain.claims), forbidden, scan.after)
+        # Partitions that have nothing more to give come last.
+        self._are_woken = plain.are_woken and (limited is None or limited.again_s == 0)
+        claims = plain.claims + limited.claims if limited else plain.claims
+        count = self._brought(claims, wanted, loop_time() - sent_at)
+        schedule.took(claims, scan.after)
+        schedule.left = left_by(
+            count < wanted and not (limited and limited.again_s == 0),
+            scan.reach,
+            may_begin_at_start=self.cursor.may_begin_at_start(loop_time()),
         )
+        if limited and limited.again_s:
+            schedule.wake_in(limited.again_s)
         if schedule.left != "more" and claims:
             await asyncio.sleep(0)  # The handlers start before this worker thinks of its rest.
         with Stopwatch() as alarm:
@@ -154,48 +157,35 @@ class Fetcher:
                 self._observers.emit(JobsFetched(count=len(claims), wanted=wanted, duration_s=took_s))
         return len(claims)
 
-    async def _of_partitions(
-        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place
-    ) -> list[Claim]:
-        """Claim jobs of partitions; look again soon if another fetch held some."""
-        claims, is_contended = await self._claim(worker_id, wanted, forbidden, after, of_partitions=True)
-        if is_contended:
-            self._schedule.wake_in(CONTENDED_S)
-        return claims if self._inbox.receive(worker_id, claims) else []
+    async def _claim_limited(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> Fetched:
+        """Claim jobs of partitions."""
+        fetched = await self._claim(worker_id, wanted, forbidden, after, of_partitions=True)
+        return fetched if self._inbox.receive(worker_id, fetched.claims) else Fetched([])
 
     async def _claim(
         self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, *, of_partitions: bool = False
-    ) -> tuple[list[Claim], bool]:
-        token, tasks, unbatched = self._identity.next_token(), self._identity.tasks, self._identity.unbatched
+    ) -> Fetched:
+        identity, token = self._identity, self._identity.next_token()
+        arguments = (worker_id, token, wanted, identity.tasks, forbidden, after, identity.unbatched)
         self._inbox.expect(token, wanted)
         try:
             async with shielded(self._line):
                 sent_at = now_s()
-                if forbidden != self._identity.row_flags.get(worker_id):
+                if forbidden != identity.row_flags.get(worker_id):
                     # `explain` reads them in the worker's row.
                     await set_forbidden_flags(self._line, worker_id, forbidden)
-                self._identity.row_flags = {worker_id: forbidden}
-                claims, flag = await fetch_jobs(
-                    self._line,
-                    worker_id,
-                    token,
-                    wanted,
-                    tasks,
-                    forbidden,
-                    after,
-                    unbatched,
-                    of_partitions=of_partitions,
-                )
+                identity.row_flags = {worker_id: forbidden}
+                fetched = await fetch_jobs(self._line, *arguments, of_partitions=of_partitions)
                 is_late = now_s() - sent_at > HALF_GRACE_S
-            if claims and is_late:
-                claims = await self._still_held(worker_id, claims)
+            if fetched.claims and is_late:
+                fetched = Fetched(await self._still_held(worker_id, fetched.claims))
         except AsyncqError as error:
             if is_unknown(error):
                 self._unconfirmed.note(worker_id, token)
             raise
         finally:
             self._inbox.answered(token)
-        return claims, flag
+        return fetched
 
     async def _still_held(self, worker_id: int, claims: list[Claim]) -> list[Claim]:
         """All claims of a late answer, if a beat proves that no rescue has taken them; otherwise none."""

@@ -1,6 +1,6 @@
 """The claims of one worker from their arrival to their start.
 
-A claim comes by a fetch, with the end of another job of its queue, or by a hand-off. It waits in the buffer until a
+A claim comes by a fetch, with the end of another job of its partition, or by a hand-off. It waits in the buffer until a
 slot is free. A claim that must not start is given back.
 """
 

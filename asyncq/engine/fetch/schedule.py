@@ -15,9 +15,9 @@ from asyncq.engine.fetch.inbox import Inbox
 from asyncq.store.claim import START, Place, next_due_s
 from asyncq.store.database import ReconnectingConnection
 
-# The size of a fetch, and that after a job of a queue. Such a fetch is slower, and no job of it runs until it ends.
+# The size of a fetch, and that after a job of a partition. Such a fetch is slower, and no job of it runs until it ends.
 MOST = 500
-MOST_OF_QUEUES = 300
+MOST_OF_PARTITIONS = 300
 # The worker fetches jobs for this much time ahead of free slots.
 AHEAD_S = 0.025
 # For this long after a check for due jobs `claim_next` needs no other check.
@@ -32,8 +32,8 @@ Left = Literal["more", "unseen", "nothing"]
 class Schedule:
     """The schedule of the fetches of one worker.
 
-    `finished` counts ended runs, for the pace of the handlers. `following` counts ended jobs of queues that are not
-    settled: the next jobs may follow them.
+    `finished` counts ended runs, for the pace of the handlers. `following` counts ended jobs of partitions that are
+    not settled: the next jobs may follow them.
 
     Attributes:
         is_woken: Whether jobs may have become due since the last fetch began.
@@ -82,10 +82,10 @@ class Schedule:
         self._inbox.changed.set()
 
     async def peek(self, line: ReconnectingConnection) -> None:
-        """If the last look was a while ago, ask whether jobs wait for the slots of queues whose jobs follow each other.
+        """If the last look was a while ago, ask whether jobs wait for the slots of partitions that go on.
 
         It asks only for jobs that have become due since the last fetch, if that has left nothing. If none has, there
-        is room for a while again, at a tenth of the price of a fetch, and without freeing the queues.
+        is room for a while again, at a tenth of the price of a fetch, and without leaving the partitions.
         """
         now = loop_time()
         if now - self._looked_at <= TURN_S or not self._may_go_on:
@@ -112,7 +112,7 @@ class Schedule:
         """The fetch has brought these claims; it began at this place."""
         self._after = after
         self._took_s = loop_time() - self._sent_at
-        self._most = MOST_OF_QUEUES if any(claim.queue is not None for claim in claims) else MOST
+        self._most = MOST_OF_PARTITIONS if any(claim.partition is not None for claim in claims) else MOST
 
     def poll_later(self) -> None:
         """Nothing that was known to become due is left: look after the poll interval."""
@@ -162,7 +162,7 @@ class Schedule:
 
     @property
     def _may_go_on(self) -> bool:
-        """Whether no other job is known to wait for the slots of queues: a recent fetch has left nothing."""
+        """Whether no other job is known to wait for the slots of partitions: a recent fetch has left nothing."""
         return self.is_idle and loop_time() - self._sent_at <= LONGEST_TURN_S
 
     @property

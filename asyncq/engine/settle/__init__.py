@@ -1,1 +1,1 @@
-"""Writes the ends of runs, reports them, and claims the next job of a serial queue."""
+"""Writes the ends of runs, reports them, and claims the next job of a partition."""

@@ -1,7 +1,7 @@
-"""Settles a job of a queue, and claims the next job of that queue, in one statement.
+"""Settles a job of a partition, such as a queue, and claims the next job of it, in one statement.
 
 This bypasses priorities, so it is limited. 25 ms after the last fetch it checks for newly due jobs. If there are some,
-or after 250 ms, the queue is freed, and the next fetch chooses among all due jobs.
+or after 250 ms, the partition is left, and the next fetch chooses among all due jobs.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from asyncq.store.settle import Kept, claim_next
 
 
 class ClaimNext:
-    """Claims the next jobs of queues for one worker, on the connection on which its jobs are settled."""
+    """Claims the next jobs of partitions for one worker, on the connection on which its jobs are settled."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class ClaimNext:
             await self._schedule.peek(self._line)
         return self._schedule.room
 
-    async def settle(self, worker_id: int, ended: Sequence[Claim], kept: Kept, room: int) -> tuple[set[int], set[str]]:
-        """Settle completed jobs, and claim up to `room` next jobs of their queues.
+    async def settle(self, worker_id: int, ended: Sequence[Claim], kept: Kept, room: int) -> tuple[set[int], set[int]]:
+        """Settle completed jobs, and claim up to `room` next jobs of their partitions.
 
-        Returns the ids of the written jobs, and the queues with a new claim. After a lost answer the new claims are
+        Returns the ids of the written jobs, and the partitions with a new claim. After a lost answer the new claims are
         noted, and returned later. If cancelled, the same holds: callers shield it.
         """
         token = self._identity.next_token()
-        room = min(room, sum(claim.queue is not None for claim in ended))
+        room = min(room, sum(claim.partition is not None for claim in ended))
         answered, sent_at = False, now_s()
         self._inbox.expect(token, room)
         try:
@@ -74,4 +74,4 @@ class ClaimNext:
             self._inbox.give_back(claims, "their settlement was answered late", worker_id)
             return written, set()
         self._inbox.receive(worker_id, claims)
-        return written, {claim.queue for claim in claims if claim.queue is not None}
+        return written, {claim.partition for claim in claims if claim.partition is not None}

@@ -1,7 +1,7 @@
 """Writes the ends of runs in batches: immediately when no batch is being written, else with the next one.
 
 The cost of a batch depends little on its size. So when very many runs complete, or handlers hold the event loop, ends
-are gathered for some milliseconds first. The end of a queue's job is written immediately, with all others.
+are gathered for some milliseconds first. The end of a partition's job is written immediately, with all others.
 """
 
 import random
@@ -58,7 +58,7 @@ _worker_id = attrgetter("worker_id")
 
 
 class Completer:
-    """The only writer of a worker's settlements; `settled` is called with written ones, which may free a queue.
+    """The only writer of a worker's settlements; `settled` is called with written ones: a partition may have room.
 
     `keeps_errors` says whether failed attempts are recorded; `envelopes` may encode their errors.
     """
@@ -98,7 +98,7 @@ class Completer:
             outbox = self._outbox
             run.keep(outcome.result)
             outbox.put_well(run)
-            if len(outbox.well) in (1, ENOUGH) or run.claim.queue is not None:
+            if len(outbox.well) in (1, ENOUGH) or run.claim.partition is not None:
                 outbox.changed.set()
         else:
             settlement = settle(run.claim, outcome, run.task.retry, random.random(), run.ended_at)
@@ -135,7 +135,7 @@ class Completer:
             outbox.retry_held_back()
             if outbox.well or outbox.pending:
                 if self._has_time():
-                    # The end of a queue's job, or a failure, ends the wait for more ends.
+                    # The end of a partition's job, or a failure, ends the wait for more ends.
                     with anyio.move_on_after(GATHER_S):
                         await outbox.changed.wait()
                 await self._write_batch()
@@ -145,11 +145,11 @@ class Completer:
                 await self._rest()
 
     def _has_time(self) -> bool:
-        """Return whether to gather more ends first: very many runs complete, and no queue waits for one of them."""
+        """Return whether to gather more ends first: very many runs complete, and no partition waits for one of them."""
         pace = self._pace.look(time.perf_counter(), self._outbox.ended_well)
         if pace < MANY or self._closing or self._outbox.pending or len(self._outbox.well) >= ENOUGH:
             return False
-        return all(run.claim.queue is None for run in self._outbox.well.values())
+        return all(run.claim.partition is None for run in self._outbox.well.values())
 
     async def _rest(self) -> None:
         """Wait for an end to write; an idle worker closes its connection."""
@@ -179,9 +179,9 @@ class Completer:
         It is uncertain if an earlier try may have been committed, but its answer was lost. Then a claim that has ended
         counts as settled by that try, unless a rescue has declared the worker dead.
         """
-        # Completed jobs first, because their queues wait. Those that cannot be written join the others.
+        # Completed jobs first, because their partitions wait. Those that cannot be written join the others.
         for worker_id, group in groupby([*self._outbox.writing_well.values()], _worker_id):
-            # In two statements: the one that claims the next jobs of queues cannot settle jobs in batches.
+            # In two statements: the one that claims the next jobs of partitions cannot settle jobs in batches.
             for runs in _by_kind([*group]):
                 await self._write_pieces(worker_id, runs)
         for worker_id, group in groupby([*self._outbox.writing.values()], _worker_id):
@@ -203,9 +203,9 @@ class Completer:
             runs = runs[len(piece) :]
 
     async def _write_well(self, worker_id: int, runs: list[Run], kept: store.Kept) -> None:
-        """Write completed jobs; either all or none have a next job in a queue."""
+        """Write completed jobs; either all or none have a next job in a partition."""
         claims = [run.claim for run in runs]
-        go_on: set[str] = set()
+        go_on: set[int] = set()
         if has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
             written, go_on = await self._claim_next.settle(worker_id, claims, kept, room)
         else:
@@ -239,7 +239,7 @@ class Completer:
             return settlement
         return replace(settlement, error=self._envelopes.seal_error(run.task.name, settlement.error))
 
-    def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[str]) -> None:
+    def _conclude_well(self, runs: list[Run], written: set[int], go_on: Collection[int]) -> None:
         """Report the written ends, and let `settle_rest` write the others."""
         for run in runs:
             del self._outbox.writing_well[run.claim.id]
@@ -249,9 +249,9 @@ class Completer:
             runs = [run for run in runs if run.claim.id in written]
         if runs:
             self._reporter.ended_well(runs)
-        # A queue with a new claim was not freed.
-        if ended := [run.claim for run in runs if run.claim.queue not in go_on]:
-            self._settled([completion(claim) for claim in ended if claim.queue is not None])
+        # A partition with a new claim has no more room than before.
+        if ended := [run.claim for run in runs if run.claim.partition not in go_on]:
+            self._settled([completion(claim) for claim in ended if claim.partition is not None])
 
     def _conclude(self, part: list[Ended], ending: Ending) -> None:
         for ended in part:
@@ -299,7 +299,7 @@ def _result_size(run: Run) -> int:
 
 
 def _by_kind(runs: list[Run]) -> list[list[Run]]:
-    """Split runs into those with a next job in a queue, and the others; leaves out an empty part."""
+    """Split runs into those with a next job in a partition, and the others; leaves out an empty part."""
     serial = [run for run in runs if has_followers(run)]
     plain = [run for run in runs if not has_followers(run)] if serial else runs
     return [kind for kind in (serial, plain) if kind]

@@ -120,7 +120,7 @@ class Outbox:
         return tuple(sorted({job_id for ends in self._all for job_id in ends}))
 
     def following(self) -> int:
-        """Count the unwritten ends with which the next job of a queue may be claimed."""
+        """Count the unwritten ends with which the next job of a partition may be claimed."""
         return sum(has_followers(run) for runs in (self.well, self.writing_well) for run in runs.values())
 
     @property
@@ -155,8 +155,8 @@ class Outbox:
 
 
 def has_followers(run: Run) -> bool:
-    """Return whether `claim_next` may settle this job: it has a queue, and is in no batch."""
-    return run.claim.queue is not None and not run.claim.is_packed
+    """Return whether `claim_next` may settle this job: it has a partition, and is in no batch."""
+    return run.claim.partition is not None and not run.claim.is_packed
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:

@@ -1,4 +1,4 @@
-"""Wakes this worker and others after settlements were written: a queue was freed, or a job waits for its retry."""
+"""Wakes this worker and others after settlements were written: a partition has room, or a job waits for its retry."""
 
 from collections.abc import Callable, Iterable
 
@@ -50,7 +50,7 @@ class WakeUps:
                 self._schedule.wake_in(delay_s)
                 # Idle workers do not know this job, and this worker may be busy or stopped when it is due.
                 wakes_others = wakes_others or delay_s <= LONGEST_POLL_S
-            if settlement.queue is not None or not (waits or settlement.end is not None):
+            if settlement.partition is not None or not (waits or settlement.end is not None):
                 self._schedule.wake()
                 wakes_others = wakes_others or self._on_call.is_mixed or not self._schedule.has_room
         if wakes_others:

@@ -9,7 +9,7 @@ create or replace function asyncq._claimed(job asyncq._jobs) returns asyncq._cla
     job.revision, pg_catalog.timestamptz_send(job.run_at), pg_catalog.timestamptz_send(job.created_at),
     pg_catalog.timestamptz_send(job.updated_at), job.key, job.flags, job.payload, job.meta, job.last_error,
     job.extras, extract(epoch from job.expires_at - asyncq.now()),
-    extract(epoch from job.deadline_at - asyncq.now()))::asyncq._claim
+    extract(epoch from job.deadline_at - asyncq.now()), job.partition)::asyncq._claim
   $$;
 
 -- Whether a ready job may be claimed in a batch: it has only the fields of a new job, and a small payload and meta.

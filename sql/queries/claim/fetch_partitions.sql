@@ -1,11 +1,11 @@
--- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, is_contended bool
+-- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, again_s float8
 -- Claims up to max due jobs of partitions, in order of priority, run_at, id; of each partition as many as its limit
 -- allows. Of jobs without a partition that come first it leaves as much room as they need; fetch_jobs claims them. The
 -- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are locked
 -- here and left are invisible to nobody: no other fetch reads them meanwhile. _begin_partitions names an exception.
 --
--- is_contended: another fetch holds a partition or a gate at this moment, and may not see what this one does. So this
--- worker has to look again soon.
+-- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
+-- partitions are those of the jobs of the batch.
 with recursive
 -- The tasks of this worker whose jobs have no partition: those without a limit. A paused task has a limit. No row while
 -- everything is paused.
@@ -308,7 +308,8 @@ kept as (
     open_gates.id, 0, -(open_gates.id >> 48)::int, 0, null
   from open_gates cross join lateral (select cell, cells, is_changed from counts where counts.id = open_gates.id) as counts
   where total_rate is not null and (is_heard or counts.is_changed)
-    and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0),
+    and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0
+  returning at, task_id, flags),
 taken as materialized (
   select job.id, job.row_ctid, job.is_batchable, at_once is distinct from 1 as is_shared
   from mine cross join lateral unnest(ids, row_ctids, batchable) as job(id, row_ctid, is_batchable)),
@@ -321,13 +322,13 @@ batch as (
       (lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload)
     select $2, coalesce($9, asyncq.now()), $1, repeat('1', count(*)::int)::varbit, array_agg(id), array_agg(run_at),
       array_agg(created_at), array_agg(task_id), array_agg(priority), array_agg(max_attempts),
-      case when count(partition) > 0 then array_agg(partition) end, case when count(queue) > 0 then array_agg(queue) end,
+      array_agg(partition), case when count(queue) > 0 then array_agg(queue) end,
       case when count(meta) > 0 then array_agg(meta) end, array_agg(payload)
     from (
       select id, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload
       from batched order by id) as in_order
     having count(*) > 0
-  returning ids, task_id, queue, max_attempts, priority, run_at, created_at, meta, payload),
+  returning ids, task_id, partition, queue, max_attempts, priority, run_at, created_at, meta, payload),
 moved as (
   select unnest(array(select id from taken where is_batchable except select id from batched)) as id
   where (select count(*) from batched) < (select cardinality(row_ctids) from chosen)),
@@ -344,13 +345,31 @@ batched_claims as (
   select array_send(ids) as ids, array_send(task_id) as task_ids, array_to_json(queue)::text as queues,
     array_send(max_attempts) as limits, array_send(priority) as priorities, array_send(run_at) as due,
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
-    array_to_string(meta::text[], chr(30), '') as metas
+    array_to_string(meta::text[], chr(30), '') as metas, array_send(partition) as partitions
   from batch)
-select claimed.*, batched_claims.*,
-  exists (
-    select from wanted
-    where jobs - most < (select jobs from share) and (id in (select id from known)) is not true
-      and (id in (select id from mine)) is not true
-      and (exists (select from asyncq._partitions as held where held.id = wanted.id offset 0) or (id in (select id from found where got > 0)) is true))
-    or exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true) as is_contended
+select claimed.*, batched_claims.*, case
+    when (select count(*) from taken) >= $3 then null
+    -- This fetch has changed something, and has left wakeups that are due.
+    when exists (select from mine)
+      and ((select count(*) from first_wakeups) >= 2 * $3::int + 100
+        or (select count(*) from wanted) > (select count(*) from seen)
+        or exists (
+          select from kept
+          where at <= clock_timestamp() and flags is null and (task_id in (select task_id from kinds_here)) is true)) then 0
+    -- Another one holds a partition or a gate, or has begun a partition.
+    when exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true)
+      or (select count(*) from wanted) > (select count(*) from seen)
+      or exists (select from found where is_new and got > 0 and (id in (select id from begun)) is not true) then 0.005
+    -- Another transaction holds the first job of a partition that has no row yet.
+    when exists (
+      select from found
+      where is_new and got = 0 and jobs > 0
+        and exists (
+          select from unnest(found.task_ids, found.priorities) as kind(task_id, priority)
+          cross join lateral (
+            select from asyncq._jobs as job
+            where job.partition = found.id and job.task_id = kind.task_id and job.priority = kind.priority
+              and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and asyncq._is_allowed(job, $5)
+            order by job.run_at limit 1) as first)) then 0.02
+  end::float8 as again_s
 from (select) as always left join (claimed full join batched_claims on false) on true

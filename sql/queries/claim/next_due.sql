@@ -2,7 +2,7 @@
 -- Seconds until the first job that became due less than since_s ago, or will; null if there is none. since_s covers the
 -- time since the last fetch was sent: a worker must not sleep if a job became due in between. Jobs without a partition that
 -- are before the cursor of that fetch do not count. is_taken: the worker's hand-off slot was filled, so that a message
--- about the job is on its way, or was lost.
+-- about the job is on its way, or was lost. Paused jobs do not count.
 with recursive
 plain(priority) as (
   (select priority from asyncq._jobs as job
@@ -36,6 +36,15 @@ from (
   select woken.at from kinds cross join lateral (
     select at from asyncq._wakeups as wakeup
     where wakeup.task_id = kinds.task_id and wakeup.priority = kinds.priority
-      and wakeup.at > coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10))
+      -- Those of a gate have a negative number. An end waits there for the next fetch of its tasks, and asks for none.
+      and wakeup.at > coalesce($2::timestamptz, asyncq.now())
+        - make_interval(secs => coalesce($1::float8, case when kinds.task_id < 0 then 0 else 6e10 end))
     order by at limit 1) as woken
+  where not exists (select from asyncq._tasks as task where task.id = kinds.task_id and task.paused_at is not null offset 0)
+    and not exists (
+      select from asyncq._limits as held
+      where held.id = coalesce(
+          (select task.limit_id from asyncq._tasks as task where task.id = kinds.task_id offset 0), -kinds.task_id)
+        and held.paused_at is not null offset 0)
 ) as next
+where not exists (select from asyncq._limits as everything where everything.id = 0 and everything.paused_at is not null)

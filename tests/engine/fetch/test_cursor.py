@@ -22,10 +22,11 @@ WANTED = 2
 NOW = 2.0
 
 
-def claim(number: int, priority: int = 0, queue: str | None = None) -> Claim:
+def claim(number: int, priority: int = 0, partition: int | None = None) -> Claim:
     """A claim whose place in the order is its number."""
     at = NOON + timedelta(seconds=number)
-    return Claim(number, 1, queue, 3, 0, 25, 0, priority, 0, moment_of(at), 0, 0, None, None, "null", None, None)
+    values = (number, 1, None, 3, 0, 25, 0, priority, 0, moment_of(at), 0, 0, None, None, "null", None, None)
+    return Claim(*values, partition=partition)
 
 
 def place(number: int, priority: int = 0) -> Place:
@@ -176,11 +177,11 @@ def test_a_full_batch_of_higher_priority_takes_the_cursor_back() -> None:
     assert replace(place(11, -1), since_s=11.55 + MARGIN_S) == made.begin(11.55).after
 
 
-def test_jobs_of_queues_do_not_move_the_cursor() -> None:
+def test_jobs_of_partitions_do_not_move_the_cursor() -> None:
     """They are found by other indexes."""
     made = FetchCursor()
     scan(made, 0.0, 1.0, claim(1))
-    scan(made, 2.0, 0.001, claim(5, queue="q"))
+    scan(made, 2.0, 0.001, claim(5, partition=9))
 
     assert Place(since_s=0.5 + MARGIN_S) == made.begin(2.5).after
 

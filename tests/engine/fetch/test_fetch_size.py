@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from asyncq import Client, task
-from asyncq.domain.job import Claim
 from asyncq.engine.fetch import fetcher, inbox, schedule
+from asyncq.store.claim import Fetched
 from tests.engine.conftest import MakeWorker
 
 
@@ -22,10 +22,10 @@ async def test_after_a_job_of_a_queue_a_worker_takes_fewer_jobs_at_once(
     """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
     real, brought = fetcher.fetch_jobs, list[int]()
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
-        brought.append(len(claims))
-        return claims
+    async def fetch(*args: Any) -> Fetched:
+        fetched = await real(*args)
+        brought.append(len(fetched.claims))
+        return fetched
 
     options = [{"queue": queue.format(number)} if queue else {} for number in range(1_000)]
     await client.add_jobs([nothing.job().with_options(**one) for one in options])

@@ -26,6 +26,7 @@ from asyncq.engine.fetch.cursor import Reach
 from asyncq.engine.fetch.fetcher import Fetcher, current_flags
 from asyncq.engine.fetch.schedule import Left, Schedule, left_by, wanted_now
 from asyncq.store import database
+from asyncq.store.claim import Fetched
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.support.faults import link_to, terminate
@@ -49,10 +50,10 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
     """Let something happen after each fetch in the database, before the fetcher sees its answer."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
-        await after(claims)
-        return claims
+    async def fetch(*args: Any) -> Fetched:
+        fetched = await real(*args)
+        await after(fetched.claims)
+        return fetched
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 
@@ -755,12 +756,12 @@ async def test_a_retry_that_is_written_while_a_fetch_is_in_flight_is_not_missed(
     added = await client.add_job(nothing, run_at=datetime.now(UTC) + timedelta(hours=1))
     real = Fetcher._claim
 
-    async def claim(self: Fetcher, *args: Any) -> list[Claim]:
-        claims = await real(self, *args)
-        if not claims:
+    async def claim(self: Fetcher, *args: Any) -> Fetched:
+        fetched = await real(self, *args)
+        if not fetched.claims:
             await db.execute(f"update {schema}._jobs set run_at = run_at - interval '2 hours' where run_at > now()")
             self._schedule.wake_in(0.0)
-        return claims
+        return fetched
 
     monkeypatch.setattr(Fetcher, "_claim", claim)
     async with make_worker(nothing, poll=60, listen=False).start():

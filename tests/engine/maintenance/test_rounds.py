@@ -37,8 +37,8 @@ async def claim_as_a_dead_worker(db: asyncpg.Connection, schema: str, *, seconds
         set started_claims = array(select id || '/1' from {schema}._jobs where locked_by = {worker_id})
         where id = {worker_id}""")
     await db.execute(f"""
-        insert into {schema}._queues (locked_by, name)
-        select {worker_id}, queue from {schema}._all_jobs() where queue is not null""")
+        insert into {schema}._partitions (id, key, running)
+        select partition, queue, count(*) from {schema}._jobs where queue is not null group by partition, queue""")
     return worker_id
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from asyncq import Client, JobContext, JobDiscarded, JobState, Snooze, Timeout, task
 from asyncq.domain.events import JobCompleted, JobEvent, JobRetried, JobStarted
-from asyncq.domain.job import Claim
 from asyncq.domain.outcome import PAST_DEADLINE
 from asyncq.engine.fetch import fetcher
+from asyncq.store.claim import Fetched
 from asyncq.testing import MovableClock, run_due
 from tests.engine.conftest import MakeWorker
 from tests.support.effects import Effects
@@ -37,12 +37,12 @@ def in_s(monkeypatch: pytest.MonkeyPatch, deadline_s: float) -> None:
     """Let the deadline of each claim come so soon after the claim."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
+    async def fetch(*args: Any) -> Fetched:
+        claims = (await real(*args)).claims
         at = time.perf_counter() + deadline_s
-        return [
-            claim if claim.deadline_at is None else msgspec.structs.replace(claim, deadline_at=at) for claim in claims
-        ]
+        return Fetched(
+            [claim if claim.deadline_at is None else msgspec.structs.replace(claim, deadline_at=at) for claim in claims]
+        )
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 

@@ -24,6 +24,7 @@ from asyncq.domain.job import Claim
 from asyncq.engine.fetch import fetcher, inbox, schedule
 from asyncq.engine.maintenance import pruner
 from asyncq.engine.settle import claim_next
+from asyncq.store.claim import Fetched
 from asyncq.testing import MovableClock, run_due
 from tests.engine.conftest import MakeWorker
 from tests.engine.fetch.test_fetcher import fetch_ahead
@@ -171,14 +172,14 @@ async def test_a_claim_that_expires_in_the_buffer_never_starts(
     buffered: list[float] = []
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
+    async def fetch(*args: Any) -> Fetched:
+        claims = (await real(*args)).claims
         soon = time.perf_counter() + 0.05
         limited = [
             claim if claim.expires_at is None else msgspec.structs.replace(claim, expires_at=soon) for claim in claims
         ]
         buffered.extend(soon for claim in limited if claim.expires_at is not None)
-        return limited
+        return Fetched(limited)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 
@@ -238,11 +239,11 @@ async def test_a_job_that_was_cancelled_and_has_expired_ends_once(
     """The cancellation was committed while the claim was on its way to the worker."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
+    async def fetch(*args: Any) -> Fetched:
+        claims = (await real(*args)).claims
         for claim in claims:
             await db.execute(f"select from {schema}.cancel_jobs(array[$1::bigint])", claim.id)
-        return [msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims]
+        return Fetched([msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims])
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     added = await client.add_job(nothing, expires="1 h")
@@ -262,12 +263,12 @@ async def test_a_job_that_was_asked_for_again_runs_although_its_claim_has_expire
     real = fetcher.fetch_jobs
     outcomes: list[str] = []
 
-    async def fetch(*args: Any) -> list[Claim]:
-        claims = await real(*args)
+    async def fetch(*args: Any) -> Fetched:
+        claims = (await real(*args)).claims
         if claims and not outcomes:
             outcomes.append((await client.add_job(nothing, unique=rerun, rerun=True)).outcome)
-            return [msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims]
-        return claims
+            claims = [msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims]
+        return Fetched(claims)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     added = await client.add_job(nothing, unique=rerun, expires="1 h")

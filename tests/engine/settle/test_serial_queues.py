@@ -11,10 +11,11 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, Snooze, Worker, task
+from asyncq import Client, Limit, Snooze, Worker, task
 from asyncq.domain.events import FetchFailed, JobCompleted, JobStarted
 from asyncq.domain.job import Claim
 from asyncq.engine.fetch import fetcher, inbox
+from asyncq.store.claim import Fetched
 from asyncq.store.failures import calling
 from tests.engine.conftest import MakeWorker
 from tests.engine.fetch.test_fetcher import fetch_ahead
@@ -34,8 +35,9 @@ async def start_process(dsn: str, schema: str) -> Process:
 async def kill_one_that_holds_a_queue(db: asyncpg.Connection, schema: str, processes: list[Process]) -> Process:
     """Kill a process in the middle of a job of a queue; returns it."""
     holds = f"""
-        select count(*) from {schema}._queues as queue
-        join {schema}._workers as worker on worker.id = queue.locked_by where worker.pid = $1"""
+        select count(*) from {schema}._all_jobs() as job
+        join {schema}._workers as worker on worker.id = job.locked_by
+        where job.queue is not null and worker.pid = $1"""
     with anyio.fail_after(50):
         while True:
             for process in processes:
@@ -54,7 +56,7 @@ async def violations(db: asyncpg.Connection, schema: str) -> int:
 def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
     """Break the fetch: it claims due jobs although their queues are busy."""
 
-    async def fetch(line: Any, worker_id: int, token: int, limit: int, *others: Any) -> list[Claim]:
+    async def fetch(line: Any, worker_id: int, token: int, limit: int, *others: Any) -> Fetched:
         async with line._free:
             connection = await line.connection()
             with calling(schema):
@@ -67,7 +69,7 @@ def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
                     returning id, task_id, queue, lock_token, attempts, max_attempts, interruptions, priority,
                       revision, 0, 0, 0, key, flags::text, payload::text, meta::text,
                       last_error""")
-        return [Claim(*row) for row in rows]
+        return Fetched([Claim(*row) for row in rows])
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 
@@ -111,7 +113,7 @@ async def test_never_two_jobs_of_a_queue_at_once_in_any_process_through_failures
                 process.terminate()
         codes = [await process.wait() for process in processes]
     runs = await db.fetchval(f"select count(distinct job_id) from {schema}.ledger")
-    locked = await db.fetchval(f"select count(*) from {schema}._queues")
+    locked = await db.fetchval(f"select count(*) from {schema}._partition_counts() where jobs <> 0")
 
     assert (0, jobs, 0) == (await violations(db, schema), runs, locked)
     assert [-9, 0, 0, 0] == sorted(codes)
@@ -205,22 +207,28 @@ async def test_a_queue_continues_at_once_when_a_job_ends_in_any_way(
     assert 5 == len(seen.of(JobStarted))
 
 
-async def test_a_queue_of_a_busy_worker_continues_in_an_idle_one(
-    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("queue", ["line", None], ids=["a queue", "a limit"])
+async def test_a_partition_of_a_busy_worker_continues_in_an_idle_one(
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    queue: str | None,
 ) -> None:
-    """A worker that frees a queue without a free slot notifies the others. They would otherwise sleep for a minute."""
+    """A worker that ends its job without a free slot notifies the others. They would otherwise sleep for a minute."""
     first, leave = asyncio.Event(), asyncio.Event()
 
     @task
     async def block() -> None:
         await leave.wait()
 
-    @task
-    async def wait() -> None:
+    @task(concurrency=None if queue else Limit(1, by="number"))
+    async def wait(number: int = 0) -> None:
         await first.wait()
 
+    await make_worker(wait).run_once()
     monkeypatch.setattr(inbox, "STALE_S", 3600)
-    line = [await client.add_job(wait, queue="line", priority=priority) for priority in (-5, 5)]
+    line = [await client.add_job(wait, queue=queue, priority=priority) for priority in (-5, 5)]
     await client.add_job(block)
     busy, idle = make_worker(wait, block, concurrency=1), make_worker(wait)
     with monkeypatch.context() as patch:

@@ -116,9 +116,13 @@ async def test_a_settlement_that_is_committed_after_it_was_given_up_is_reported_
     handler: Handler,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first try waits in the server for a row. The next one finds the claim locked by the first."""
+    """The first try waits in the server. The next one finds the row locked by the first."""
     monkeypatch.setattr(database, "ANSWER_S", 0.3)
     added = await client.add_job("hold", queue="line")
+    await db.execute(f"""
+        create function {schema}.wait() returns trigger language plpgsql
+          as $$ begin perform pg_advisory_xact_lock_shared(17, 17); return new; end $$;
+        create trigger wait before insert on {schema}._wakeups for each row execute function {schema}.wait()""")
     tries = "select count(*) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'"
     async with link_to(dsn) as link, behind(link, schema, handler, seen) as worker:
 
@@ -127,7 +131,7 @@ async def test_a_settlement_that_is_committed_after_it_was_given_up_is_reported_
             return bool(worker._running.parts.outbox._held_back)
 
         async with connected(dsn) as holder, holder.transaction():
-            await holder.execute(f"select from {schema}._queues for update")
+            await holder.execute("select pg_advisory_xact_lock(17, 17)")
             handler.leave.set()
             await wait_until(lambda: db.fetchval(tries, f"{schema} settle"), description="a write that waits")
             # Neither its answer nor a request to cancel it gets through.

@@ -97,7 +97,7 @@ async def test_an_insert_that_checks_for_slots_does_nothing_while_a_worker_waits
     await open_slot(idle, FIRST)
     looked = await insert(own, *BARE)
     added = [await insert(own, *large)]
-    ((job_id, _),) = await own.run("insert_job", "t", "{}", None, None, not CHECKS)
+    ((job_id, *_),) = await own.run("insert_job", "t", "{}", None, None, not CHECKS)
     await idle.execute("select pg_advisory_unlock_shared(asyncq._lock_space(), -2147483648)")
     added += [job_id, await insert(own, *BARE)]
 
