@@ -94,10 +94,12 @@ from asyncq.domain.events import (
     Observer,
     ObserverFailed,
     PartRecovered,
+    Paused,
     PollingOnly,
     ResourceFailed,
     ResultIgnored,
     ResultRefused,
+    Resumed,
     SettleFailed,
     SettlementsAbandoned,
     TasksLeftBehind,
@@ -117,6 +119,7 @@ from asyncq.domain.events import (
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.many import Collect
+from asyncq.domain.pause import Pause
 from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.result import Ended
@@ -229,6 +232,8 @@ __all__ = [
     "ObserverFailed",
     "OnConflict",
     "PartRecovered",
+    "Pause",
+    "Paused",
     "PollingOnly",
     "PoolExhausted",
     "ProcessDied",
@@ -243,6 +248,7 @@ __all__ = [
     "ResultIgnored",
     "ResultRefused",
     "ResultUnavailable",
+    "Resumed",
     "RetryAfter",
     "RetryPolicy",
     "RunInfo",

@@ -63,9 +63,8 @@ grant usage on schema asyncq to :"worker";
 grant select, insert, update on asyncq._limits to :"worker";
 grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.history, asyncq.jobs, asyncq.pauses, asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
-grant select, insert, delete on asyncq._wakeups to :"worker";
 grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
-  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._wakeups, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.cancel_jobs, asyncq.change_cron_item, asyncq.cleanup,
@@ -80,7 +79,7 @@ grant execute on function
   asyncq._canonical_number, asyncq._cell, asyncq._change_cron_item, asyncq._changed_tasks, asyncq._check_cron_item, asyncq._check_escapes,
   asyncq._check_jobs, asyncq._check_moment, asyncq._check_names, asyncq._check_pause, asyncq._check_policy, asyncq._check_requests, asyncq._claimed,
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._correct_counts, asyncq._counts, asyncq._cron_definition,
-  asyncq._cron_status, asyncq._declare_limits, asyncq._declare_queues, asyncq._declare_tasks, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs, asyncq._end_moves,
+  asyncq._cron_status, asyncq._declare_limits, asyncq._declare_queues, asyncq._declare_tasks, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs,
   asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._fits_batch, asyncq._flags,
   asyncq._force_unlock_workers, asyncq._gate, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_declared,
@@ -89,7 +88,7 @@ grant execute on function
   asyncq._limit_at, asyncq._limit_id, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._new_job, asyncq._nfc,
-  asyncq._no_limit, asyncq._note_block, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._pause_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
+  asyncq._no_limit, asyncq._note_block, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
   asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_progress, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_rest,

@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from asyncq.domain.pause import Pause
 from asyncq.domain.sentence import allow_all_rows, command
 
 Level = Literal["ok", "warning", "problem"]
@@ -115,8 +116,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The outcome of one check.
 
     Attributes:
-        check: `server`, `policies`, `workers`, `tasks`, `notifications`, `horizon`, `dead_rows`, `first_jobs` or
-            `laws`.
+        check: `server`, `policies`, `workers`, `tasks`, `notifications`, `horizon`, `dead_rows`, `first_jobs`,
+            `pauses` or `laws`.
         level: `ok`; `warning`: somebody should look at it; `problem`: something is broken.
         said: A sentence for people.
     """
@@ -145,6 +146,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         dead_rows: The rows of each table; the table with most dead rows first.
         first_jobs: The cost of reading the first waiting jobs.
         violations: The broken laws of the store.
+        pauses: What has been paused for more than a day.
         missing: The features that asyncq needs and the server lacks, each as a phrase.
         limits: The features that work less well on this server than on PostgreSQL, each as a sentence.
         is_read_only: Whether the server refuses writes, as on a standby or with `default_transaction_read_only`.
@@ -164,6 +166,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     dead_rows: tuple[DeadRows, ...]
     first_jobs: FirstJobs
     violations: tuple[Violation, ...]
+    pauses: tuple[Pause, ...] = ()
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     is_read_only: bool = False
@@ -185,6 +188,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             *self._of_horizon(),
             *self._of_dead_rows(),
             *self._of_first_jobs(),
+            *self._of_pauses(),
             *self._of_laws(),
         )
 
@@ -260,6 +264,14 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             yield Finding("first_jobs", "warning", said)
         else:
             yield Finding("first_jobs", "ok", said)
+
+    def _of_pauses(self) -> Iterator[Finding]:
+        for pause in self.pauses:
+            why = "" if pause.reason is None else f": {pause.reason}"
+            said = f"{pause} is paused since {pause.paused_at:%Y-%m-%d %H:%M:%S %Z} by {pause.paused_by}{why}"
+            yield Finding("pauses", "warning", said)
+        if not self.pauses:
+            yield Finding("pauses", "ok", "nothing has been paused for more than a day")
 
     def _of_laws(self) -> Iterator[Finding]:
         for law in dict.fromkeys(violation.law for violation in self.violations):

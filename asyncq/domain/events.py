@@ -245,6 +245,26 @@ class LeaseOnly(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class Paused(Event, frozen=True, kw_only=True):
+    """A task, a queue, a limit, a key of a limit, or everything was paused; the worker returns unstarted jobs."""
+
+    what: str
+    name: str | None
+    key: str | None
+    by: str
+    reason: str | None
+
+
+class Resumed(Event, frozen=True, kw_only=True):
+    """What was paused is resumed; the worker looks for jobs."""
+
+    what: str
+    name: str | None
+    key: str | None
+    by: str
+    reason: str | None
+
+
 class FetchFailed(Event, frozen=True, kw_only=True):
     """A fetch failed; it is tried again."""
 

@@ -20,6 +20,7 @@ from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.handoff import Handoff
 from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.fetch.oncall import OnCall
+from asyncq.engine.fetch.pauses import Pauses
 from asyncq.engine.fetch.schedule import Schedule
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.engine.job_loop import JobLoops
@@ -79,6 +80,7 @@ class Parts:
         longest_s = LONGEST_POLL_S if listens else options.poll_s
         self.cron = Cron(database, self.reading, items, identity, observers, longest_s=longest_s)
         self.maintenance = Rounds(database, self.reading, identity, observers, options)
+        self.pauses = Pauses(self.inbox, self.schedule, observers, paused=self.maintenance.mover.hurry)
         self.membership = Membership(
             self.reading,
             identity,

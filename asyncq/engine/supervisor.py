@@ -193,6 +193,7 @@ class Supervisor:
         else:
             group.start_soon(parts.maintenance.run, self._options.lease_s / BEATS_A_LEASE)
             group.start_soon(parts.maintenance.pruner.run_for_ever)
+            group.start_soon(parts.maintenance.mover.run_for_ever)
             if self._options.listen:
                 await group.start(self._listen)
         group.start_soon(parts.membership.learn_the_rest)
@@ -216,8 +217,9 @@ class Supervisor:
         )
 
     def _heard(self, text: str) -> None:
-        """Handle a wake-up: a job may be due, or a test may have moved the clock."""
-        self.parts.on_call.heard(text)
+        """Handle a wake-up: a job may be due, something may be paused, or a test may have moved the clock."""
+        if not self.parts.pauses.heard(text):
+            self.parts.on_call.heard(text)
         if self._allow_test_clock:
             self.parts.cron.wake()
 

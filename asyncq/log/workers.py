@@ -1,7 +1,22 @@
 """The sentences about workers, their connections and their maintenance."""
 
 from asyncq.domain import events as on
+from asyncq.domain.pause import phrase
+from asyncq.domain.sentence import printable
 from asyncq.log.sentences import Table, debug, error, first_line, info, listed, warning
+
+
+def _paused(event: on.Paused | on.Resumed) -> str:
+    return phrase(event.what, event.name, event.key)
+
+
+def _by(event: on.Paused | on.Resumed) -> str:
+    return printable(event.by)
+
+
+def _why(event: on.Paused | on.Resumed) -> str:
+    return "" if event.reason is None else f": {printable(event.reason)}"
+
 
 SENTENCES: Table = {
     on.WorkerStarted: info(
@@ -88,6 +103,8 @@ SENTENCES: Table = {
     on.ListenLost: warning("cannot listen, so the worker polls; next try in %(retry_in_s).1f s: %(error)s"),
     on.PollingOnly: warning("not listening, so new jobs wait for the next poll: %(reason)s"),
     on.LeaseOnly: warning("if this worker is killed, its jobs wait for the end of its lease: %(reason)s"),
+    on.Paused: info("%(by)s paused %(paused)s%(why)s", paused=_paused, by=_by, why=_why),
+    on.Resumed: info("%(by)s resumed %(paused)s%(why)s", paused=_paused, by=_by, why=_why),
     on.FetchFailed: warning("fetching failed; next try in %(retry_in_s).1f s: %(error)s"),
     on.JobsFetched: debug(
         "fetched %(count)s of %(wanted)s wanted jobs in %(ms).1f ms", ms=lambda e: e.duration_s * 1000

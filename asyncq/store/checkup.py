@@ -6,6 +6,7 @@ from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
+from asyncq.store.pauses import paused
 from asyncq.store.policies import secured_tables
 from asyncq.store.probe import probe
 from asyncq.store.pruning import FIRST_KEY_LOCK
@@ -15,6 +16,7 @@ HELD_S = 60.0  # a transaction that blocks VACUUM for longer is reported
 HELD_XIDS = 100_000  # the same in transactions, where the time is not known
 MOST_HOLDERS = 5
 FIRST_JOBS = 100
+LONG_PAUSED_S = 86_400.0
 KEY_LOCKS_AT_ONCE = 1000
 THOROUGH = True  # look also for claims whose worker has no row
 KEEPS_ERRORS = True
@@ -57,6 +59,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         dead_rows=tuple(DeadRows(*row) for row in dead),
         first_jobs=await first_jobs(database, connection),
         violations=tuple(await violations(database, connection)),
+        pauses=tuple(await paused(database, connection, LONG_PAUSED_S)),
         missing=probed.missing,
         limits=probed.limits,
         is_read_only=probed.is_read_only,

@@ -22,9 +22,9 @@ async def resume(database: Schema, connection: Connection, target: Target) -> Pa
     return None if row["what"] is None else _pause(row)
 
 
-async def paused(database: Schema, connection: Connection) -> list[Pause]:
-    """Read what is paused, the earliest pause first."""
-    return [_pause(row) for row in await database.fetch(connection, "pauses")]
+async def paused(database: Schema, connection: Connection, older_s: float | None = None) -> list[Pause]:
+    """Read what is paused, or has been for so many seconds, the earliest pause first."""
+    return [_pause(row) for row in await database.fetch(connection, "pauses", older_s)]
 
 
 def _pause(row: Any) -> Pause:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from asyncq.domain.checkup import MANY_DEAD, MOST_SHOWN, Checkup, DeadRows, FirstJobs, Holder, Violation
+from asyncq.domain.pause import Pause
 
 WELL: dict[str, Any] = {
     "schema": "jobs",
@@ -65,6 +66,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ("horizon", "ok", "nobody has kept dead rows from being removed for a minute"),
         ("dead_rows", "ok", "12 at most, in _jobs"),
         ("first_jobs", "ok", "118 blocks and 0.4 ms to look at the first 100"),
+        ("pauses", "ok", "nothing has been paused for more than a day"),
         ("laws", "ok", "they hold"),
     ] == [(one.check, one.level, one.said) for one in checkup.findings]
     assert checkup.is_healthy
@@ -94,6 +96,14 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
                 "first_jobs",
                 "warning",
                 "48,000 blocks and 300.0 ms to look at the first 100; 120 blocks would suffice: fetches read dead rows",
+            ),
+        ),
+        (
+            {"pauses": (Pause("queue", "reports", None, WELL["up_since"], "ann", "disk full"),)},
+            (
+                "pauses",
+                "warning",
+                "the queue 'reports' is paused since 2026-11-20 12:30:00 UTC by ann: disk full",
             ),
         ),
         (

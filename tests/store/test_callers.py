@@ -38,6 +38,8 @@ CHANGES: dict[str, Change] = {
     "remove_job": lambda client, how: client.admin.remove_job("k", **how),
     "force_unlock_workers": lambda client, how: client.admin.force_unlock_workers([1], **how),
     "cleanup": lambda client, how: client.admin.cleanup(**how),
+    "pause": lambda client, how: client.admin.pause(task="t", **how),
+    "resume": lambda client, how: client.admin.resume(task="t", **how),
     "remove_ended_jobs": lambda client, how: client.admin.remove_ended_jobs([1], **how),
     "redact_ended_jobs": lambda client, how: client.admin.redact_ended_jobs([1], **how),
     "cron.add": lambda client, how: client.cron.add(CronItem("t", "* * * * *", identifier="other"), **how),

@@ -14,6 +14,7 @@ from asyncq.engine.base.identity import Identity
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
+from asyncq.engine.maintenance.mover import LONGEST_S, Mover
 from asyncq.engine.maintenance.pruner import Pruner
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
@@ -41,6 +42,7 @@ class Rounds:
         self._identity = identity
         self._observers = observers
         self.pruner = Pruner(line, observers, options)
+        self.mover = Mover(line, observers)
         self._keeps_errors = options.error_retention_s is not None
         self._rounds = -random.randint(1, FIRST_WITHIN)
         self._outage = Outage("maintenance", observers.emit)
@@ -70,9 +72,10 @@ class Rounds:
             self._wanted.set()
 
     async def once(self) -> None:
-        """Do the maintenance of a short-lived worker: a thorough round, and a little pruning."""
+        """Do the maintenance of a short-lived worker: a thorough round, all moves, and a little pruning."""
         self._rounds = 0
         await self.round()
+        await self.mover.run(LONGEST_S)
         await self.pruner.run(0.0)
 
     async def round(self, *, hurried: bool = False) -> int:

@@ -8,6 +8,7 @@
 --   last_attempt    (it runs, and will not be tried again)
 --   failed          it is discarded: it has to be retried by hand
 --   expired         nothing: it has expired, and the next fetch or round of maintenance ends it as cancelled
+--   paused          the end of a pause: of its task, its queue, its limit or key, or of everything
 --   not_due         its time, or the time of its retry
 --   no_worker       a worker
 --   unknown_task    a worker that knows its task
@@ -51,6 +52,10 @@ begin
     waits := true;
     return query select 'expired', 'has expired at ' || job.expires_at || ', and will end as cancelled';
   end if;
+  return query select 'paused', paused.what || coalesce(' ' || paused.key || ' of limit', '') || coalesce(' ' || paused.name, '')
+      || ' is paused since ' || date_trunc('second', paused.paused_at) || ' by ' || paused.paused_by || coalesce(': ' || paused.reason, '')
+    from asyncq._pauses_of(job) as paused;
+  waits := waits or found;
   if not asyncq._is_due(job, moment) then
     waits := true;
     return query select 'not_due',
@@ -114,6 +119,22 @@ begin
   end if;
 end
 $$;
+
+-- The pauses for which a ready job waits.
+create or replace function asyncq._pauses_of(job asyncq._jobs) returns setof asyncq.pauses
+  language sql stable
+  as $$
+  select paused.* from asyncq.pauses as paused
+  left join asyncq._tasks as task on task.id = job.task_id
+  left join asyncq._limits as held on held.name = paused.name
+  where case paused.what
+    when 'task' then paused.name = task.identifier
+    when 'queue' then paused.name = job.queue
+    when 'limit' then held.id = task.limit_id
+    when 'key' then asyncq._partition(held.id, paused.key) = asyncq._partition_of(job.task_id, job.queue, job.payload)
+    else true end
+  order by paused.paused_at
+  $$;
 
 -- The part of explain for jobs that no fetch looks at: those that run or are discarded.
 create or replace function asyncq._explain_unready(job asyncq._jobs) returns table (reason text, detail text)

@@ -58,7 +58,9 @@ begin
     order by task.id for no key update of task skip locked),
   stored as (
     update asyncq._tasks as task
-      set limit_id = locked.limit_id, by = locked.by, unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
+      -- A paused task has a limit, also if it was paused at this moment.
+      set limit_id = coalesce(locked.limit_id, case when task.paused_at is not null then 2::smallint end), by = locked.by,
+        unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
     from locked where task.id = locked.id)
   select array_agg(held.id) into changed
     from asyncq._limits as held
@@ -86,7 +88,7 @@ create or replace function asyncq._changed_tasks(declared json)
     select
       coalesce(
         (select held.id from asyncq._limits as held where held.name = sent ->> 'limit'),
-        case when task.limit_id = 2 then task.limit_id end) as limit_id,
+        case when task.limit_id = 2 or task.paused_at is not null then 2::smallint end) as limit_id,
       (select array_agg(member order by ordinality) from json_array_elements_text(
         case json_typeof(sent -> 'by') when 'array' then sent -> 'by' end) with ordinality as path(member, ordinality)) as by) as wanted
   where (task.limit_id, task.by) is distinct from (wanted.limit_id, wanted.by)

@@ -14,12 +14,21 @@ create or replace function asyncq._move_jobs(after_id bigint, most int)
   as $$
 #variable_conflict use_column
 declare
-  tasks constant int[] := array(
-    select task.id from asyncq._tasks as task where task.unmoved_since is not null and task.limit_id is not null);
+  tasks int[];
   walked bigint[];
   misplaced bigint[];
   in_batches bigint := 0;
 begin
+  -- An add with an old snapshot may have stored a job after the last walk. In time such jobs are the first of all.
+  if after_id = 0 and exists (select from asyncq._tasks as task where task.limit_id is not null) then
+    update asyncq._tasks as task set unmoved_since = pg_current_xact_id()
+      where task.limit_id is not null and task.unmoved_since is null and task.id in (
+        select first.task_id from (
+          select job.task_id from asyncq._jobs as job where job.partition is null and asyncq._is_ready(job)
+          order by job.priority, job.run_at, job.id limit 1000) as first);
+  end if;
+  tasks := array(
+    select task.id from asyncq._tasks as task where task.limit_id is not null and task.unmoved_since is not null);
   if cardinality(tasks) = 0 then
     return query select 0::bigint, null::bigint, null::bigint;
     return;
@@ -35,7 +44,7 @@ begin
   walked := array(select job.id from asyncq._jobs as job where job.id > after_id order by job.id limit most);
   misplaced := array(
     select job.id from asyncq._jobs as job
-    where job.id = any(walked) and job.task_id = any(tasks)
+    where job.id = any(walked) and asyncq._is_known(job, tasks)
       and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload));
   perform asyncq._place_jobs(misplaced);
   return query select in_batches + cardinality(misplaced),
@@ -52,7 +61,7 @@ create or replace function asyncq._misplaced_batches(tasks int[]) returns table 
     and exists (
       select
       from unnest(batch.task_id, batch.partition, batch.queue, batch.payload) as job(task_id, partition, queue, payload)
-      where job.task_id = any(tasks)
+      where job.task_id in (select unnest(tasks))
         and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload))
   $$;
 
@@ -94,8 +103,3 @@ begin
   perform asyncq._wake_partitions(ids);
 end
 $$;
-
--- End the moves of tasks whose limit changed before this horizon: a walk that began then has found nothing.
-create or replace function asyncq._end_moves(horizon bigint) returns void
-  language sql volatile
-  as $$ update asyncq._tasks set unmoved_since = null where unmoved_since < horizon::text::xid8 $$;

@@ -98,14 +98,13 @@ wanted as materialized (
     select first.*, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
       least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
     from (
-      select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
-        array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates, (array_agg(gate))[1] as gate
+      select partition as id, min(priority) as priority, (array_agg(at order by priority, at, job_id))[1] as at,
+        (array_agg(job_id order by priority, at, job_id))[1] as job_id,
+        array_agg(task_id order by priority, at, job_id) as task_ids, array_agg(priority order by priority, at, job_id) as priorities,
+        array_agg(gate order by priority, at, job_id) as gates, (array_agg(gate order by priority, at, job_id))[1] as gate
       from (
-        -- Sorted once for all arrays, which begin with the first of them.
-        select * from (
-          select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
-          from wakeups order by partition, task_id, priority, at, job_id) as kind
-        order by partition, priority, at, job_id offset 0) as kind
+        select partition, task_id, priority, gate, min(at) as at, (array_agg(job_id order by at, job_id))[1] as job_id
+        from wakeups group by partition, task_id, priority, gate) as kind
       group by partition) as first
     cross join lateral (
       select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
@@ -146,7 +145,6 @@ share(jobs) as materialized (
   from (
     select id from (
       select wanted.priority, wanted.at, wanted.job_id, null::bigint as id from wanted cross join lateral generate_series(1, most)
-      where exists (select from first_plain)
       union all
       select priority, run_at, id, id from first_plain) as both_kinds
     order by priority, at, job_id limit $3) as best),
@@ -186,12 +184,12 @@ room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
   from (
-    select *, case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
+    select *, asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) as allowance
     from (
       select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
         bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-        max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
+        max(was) - sum(freed)::int as running, max(at_once) as at_once,
         max(not_before) as not_before, max(cell) as cell, max(cells) as cells
       from (
         select *, 0 as freed from seen
@@ -214,40 +212,22 @@ found as materialized (
       count(*)::int as jobs
     from (
       select job.id, job.row_ctid, job.queue, job.is_batchable
-      from (
-        select first.id
-        from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
-        cross join lateral (
-          select id, job.priority, run_at from asyncq._jobs as job
-          where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
-            and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-            and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-          order by run_at, id limit case when may.at_once = 1 then 1 else 2 * may.jobs + 100 end) as first
-        -- Of one at a time none overtakes a job that another transaction locks.
-        order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
+      from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
       cross join lateral (
-        select id, job.ctid as row_ctid, queue,
+        select id, job.ctid as row_ctid, queue, job.priority, run_at,
           asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
         from asyncq._jobs as job
-        where job.id = first.id and job.partition = may.id
-          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
+          and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+        order by run_at, id limit may.jobs
         for update skip locked) as job
-      limit may.jobs) as job) as ready on may.jobs > 0),
--- One whose job another transaction locks is begun too: it must not stand before others.
-new as materialized (
-  select found.id, got, coalesce(key, locked.queue) as key, got > 0 or locked.id is not null as is_waiting
-  from found
-  left join lateral (
-    select job.id, job.queue from asyncq._jobs as job
-    where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-    limit 1) as locked on got = 0
-  where is_new and jobs > 0),
+      order by job.priority, job.run_at, job.id limit may.jobs) as job) as ready on may.jobs > 0),
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys)) as id
   from (
     select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys
-    from new where is_waiting having count(*) > 0) as given),
+    from found where is_new and got > 0 having count(*) > 0) as new),
 -- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
 heard_too as (
   delete from asyncq._wakeups
@@ -256,7 +236,11 @@ heard_too as (
     where (partition in (
       select id from begun
       union all
-      select id from new where not is_waiting)) is true))),
+      select id from found
+      where is_new and got = 0 and jobs > 0
+        and not exists (
+          select from asyncq._jobs as job
+          where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) offset 0))) is true))),
 mine as materialized (
   select * from found where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
@@ -292,7 +276,7 @@ kept as (
       select mine.id, next.id as job_id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
         case
           when waits_until is not null then waits_until
-          when got = jobs and fair or not kind.is_woken then clock_timestamp()
+          when got = jobs and fair then clock_timestamp()
           -- Another transaction locks the job, and may leave it as it is.
           when got < jobs and is_allowed then clock_timestamp() + interval '20 ms'
           else next.run_at end as at
@@ -304,13 +288,7 @@ kept as (
                 asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())), coalesce($9, asyncq.now())),
               coalesce($9, asyncq.now()) + interval '1 ms') end as waits_until
         from mine where not is_paused and running + got < coalesce(at_once, 2147483647)) as mine
-      -- The end of a claim does not see what is added meanwhile, and the partition was full for the fetch that saw it.
-      cross join lateral (
-        select task_id, priority, true as is_woken from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority)
-        union all
-        select head.task_id, head.priority, false from asyncq._heads(mine.id) as head
-        where mine.freed > 0 and (head.task_id, head.priority) not in (
-          select task_id, priority from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority))) as kind
+      cross join lateral unnest(mine.task_ids, mine.priorities) as kind(task_id, priority)
       cross join lateral (
         select job.id, job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
         where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
@@ -382,5 +360,16 @@ select claimed.*, batched_claims.*, case
     when exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true)
       or (select count(*) from wanted) > (select count(*) from seen)
       or exists (select from found where is_new and got > 0 and (id in (select id from begun)) is not true) then 0.005
+    -- Another transaction holds the first job of a partition that has no row yet.
+    when exists (
+      select from found
+      where is_new and got = 0 and jobs > 0
+        and exists (
+          select from unnest(found.task_ids, found.priorities) as kind(task_id, priority)
+          cross join lateral (
+            select from asyncq._jobs as job
+            where job.partition = found.id and job.task_id = kind.task_id and job.priority = kind.priority
+              and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and asyncq._is_allowed(job, $5)
+            order by job.run_at limit 1) as first)) then 0.02
   end::float8 as again_s
 from (select) as always left join (claimed full join batched_claims on false) on true
