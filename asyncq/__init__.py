@@ -93,6 +93,7 @@ from asyncq.domain.events import (
     MaintenanceFailed,
     Observer,
     ObserverFailed,
+    PartitionBackedOff,
     PartRecovered,
     Paused,
     PollingOnly,
@@ -232,8 +233,12 @@ __all__ = [
     "ObserverFailed",
     "OnConflict",
     "PartRecovered",
+<<<<<<< HEAD
     "Pause",
     "Paused",
+=======
+    "PartitionBackedOff",
+>>>>>>> cb12ebe4 (Let a handler back off its partition, and count the rate of new ones)
     "PollingOnly",
     "PoolExhausted",
     "ProcessDied",

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -213,6 +214,18 @@ class LimitChanged(Event, frozen=True, kw_only=True):
     after: str
     by: str
     was_by: str
+
+
+class PartitionBackedOff(Event, frozen=True, kw_only=True):
+    """No job of a partition starts until a time, because the handler of a job asked for that.
+
+    `key` is that of the partition: the name of a queue if `limit` is `queues`; empty if the limit has no key.
+    """
+
+    limit: str
+    key: str
+    until: datetime
+    job_id: int
 
 
 # Connections and fetching

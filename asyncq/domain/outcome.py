@@ -148,7 +148,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     is discarded. `attempts` are added, `interruptions` are those in a row, `delay_s` is the wait until it is due again.
     `kind` is that of the failed attempt to record; None if there is none. `duration_s` is the time that the run took.
     `result` is the return value of the handler as JSON; without one, the `error` of a completed job may say why.
-    `payload` replaces that of the job: the items that are left to do.
+    `payload` replaces that of the job: the items that are left to do. `backs_off`: its partition waits as long.
     """
 
     id: int
@@ -164,6 +164,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     duration_s: float | None = None
     result: str | None = None
     payload: str | None = None
+    backs_off: bool = False
 
 
 def rest_of(outcome: Outcome) -> Rest | None:
@@ -189,7 +190,7 @@ def _settlement(claim: Claim, outcome: Outcome, policy: RetryPolicy, random: flo
         case Failed(error) | TimedOut(error):
             return _failure(claim, "failed", error, None, policy, random, now)
         case RetryLater(error, delay_s, partition=True) if not _is_too_late(claim, now + delay_s):
-            return settlement(delay_s=delay_s, error=error, interruptions=0)
+            return settlement(delay_s=delay_s, error=error, interruptions=0, backs_off=claim.partition is not None)
         case RetryLater(error, delay_s):
             return _failure(claim, "failed", error, delay_s, policy, random, now)
         case Discarded(error):

@@ -92,6 +92,10 @@ SENTENCES: Table = {
     on.LimitChanged: info(
         "limit '%(limit)s' is now %(after)s, as %(by)s declares; it was %(before)s, as %(was_by)s had declared",
     ),
+    on.PartitionBackedOff: info(
+        "no job of limit '%(limit)s'%(of)s starts until %(until)s: job %(job_id)s asked for that",
+        of=lambda e: f", key '{e.key}'," if e.key else "",
+    ),
     on.UnknownTasks: warning(
         "jobs wait for tasks that this worker does not know, and does not run: %(names)s",
         names=lambda e: ", ".join(e.names),

@@ -5,6 +5,7 @@ it. It takes at most one end of each job.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 
 import msgspec
@@ -80,6 +81,21 @@ async def settle_rest(
         [item.payload for item in items],
     )
     return {row["id"]: row["ending"] for row in rows}
+
+
+class BackedOff(msgspec.Struct, frozen=True):
+    """Until when no job of a partition starts. `key` is empty if its limit has no key."""
+
+    partition: int
+    limit: str
+    key: str
+    until: datetime
+
+
+async def back_off(line: ReconnectingConnection, delays_s: Mapping[int, float]) -> list[BackedOff]:
+    """Let no job of these partitions start for a while (id -> seconds); StoreError if a fetch holds one too long."""
+    rows = await line.fetch("back_off", [*delays_s], [*delays_s.values()])
+    return [BackedOff(row["partition_id"], row["limit_name"], row["key"] or "", row["until"]) for row in rows]
 
 
 async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:

@@ -267,6 +267,14 @@ async def _(scene: Scene) -> None:
         await scene.make_worker(task(nothing, concurrency=concurrency)).run_once()
 
 
+@provokes(events.PartitionBackedOff)
+async def _(scene: Scene) -> None:
+    async def wait(ctx: JobContext) -> None:
+        await ctx.back_off(60)
+
+    await scene.run(task(wait, queue="q"), until=events.PartitionBackedOff)
+
+
 @provokes(events.UnknownTasks)
 async def _(scene: Scene) -> None:
     await scene.client.add_job("strange")

@@ -222,6 +222,7 @@ WORKER = {
     "function _set_pause": "execute",
     "function _tell_pause": "execute",
     "function _with_watchers": "execute",
+    "function _back_off": "execute",
 }
 
 ENQUEUER = {

@@ -6,14 +6,19 @@ import logging
 
 from asyncq.domain.around import claimed_job
 from asyncq.domain.attempt import Attempt
+from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.events import PartitionBackedOff
 from asyncq.domain.job import Claim, Job
 from asyncq.domain.progress import check_report
 from asyncq.domain.task import Registry
+from asyncq.domain.time_limit import Duration, duration_s
 from asyncq.engine.base.records import JobLogger
+from asyncq.engine.base.shield import shielded
 from asyncq.engine.run.handler_context import HandlerContext, in_the_loop
 from asyncq.engine.run.progress import ReportedRun
 from asyncq.engine.run.time_limit import TimeLimit
 from asyncq.engine.run.transactions import HandlerResources, OwnTransactions, Settling
+from asyncq.store import settle as store
 from asyncq.store.admin import errors
 from asyncq.store.callers import check_connection
 from asyncq.store.database import AsyncpgConnection
@@ -83,6 +88,31 @@ class JobContext(HandlerContext):
                 writer.add(self._progress)
             else:
                 self._progress.latest = report
+
+    @in_the_loop
+    async def back_off(self, delay: Duration) -> None:
+        """Let no job of this job's partition start for a while, such as when a service refuses a key (429).
+
+        The partition is that of the job's queue, else that of its task's limit and the key in its payload. The jobs of
+        it that run go on, this one too. `RetryAfter(delay, partition=True)` does the same, and ends this run.
+
+        Args:
+            delay: Seconds, a timedelta, or text such as `"30 s"`. A longer wait that was asked for before stays.
+
+        Raises:
+            ConfigurationError: It is no duration. Or the job has neither a queue nor a limit.
+            StoreError: The database refused, or a fetch held the partition for a second.
+
+        It is committed at once, also in a transactional task. If cancelled, it may be done or not.
+        """
+        delay_s = duration_s(delay, "a delay")
+        partition = self._claim.partition
+        if partition is None:
+            raise ConfigurationError("this job has no partition to back off: it has no queue, and its task no limit")
+        async with shielded(self._resources.line):
+            (done,) = await store.back_off(self._resources.line, {partition: delay_s})
+        event = PartitionBackedOff(limit=done.limit, key=done.key, until=done.until, job_id=self._claim.id)
+        self._resources.observers.emit(event)
 
     @in_the_loop
     async def errors(self) -> tuple[Attempt, ...]:

@@ -224,9 +224,15 @@ found as materialized (
         for update skip locked) as job
       order by job.priority, job.run_at, job.id limit may.jobs) as job) as ready on may.jobs > 0),
 begun as materialized (
-  select unnest(asyncq._begin_partitions(ids, running, keys)) as id
+  select unnest(asyncq._begin_partitions(ids, running, keys, cell, cells)) as id
   from (
+<<<<<<< HEAD
     select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys
+=======
+    select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys,
+      array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
+      array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
+>>>>>>> cb12ebe4 (Let a handler back off its partition, and count the rate of new ones)
     from found where is_new and got > 0 having count(*) > 0) as new),
 -- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
 heard_too as (
@@ -249,7 +255,7 @@ counts as materialized (
     case when rate is null then cell else asyncq._cell(per_s, coalesce($9, asyncq.now())) end as cell,
     case when rate is null then cells else asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())) end as cells
   from mine
-  where not is_new or rate is not null
+  where not is_new
   union all
   select id, counted + claims, counted + claims <> running or total_rate is not null and claims > 0,
     case when total_rate is null then cell else asyncq._cell(total_per_s, coalesce($9, asyncq.now())) end,
