@@ -11,7 +11,7 @@ LEASES = "tests/engine/liveness/test_leases.py"
 # Of fetch_jobs: the node that locks jobs without a queue.
 PLAIN_JOBS = """ as is_batchable
     from asyncq._jobs as job
-    where job.queue is null and asyncq._is_ready(job) and priority = priorities.priority
+    where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
 """
 CHANGED = [
     Changed(
@@ -64,17 +64,17 @@ CHANGED = [
         ("tests/store/test_claim_next_races.py",),
     ),
     Changed(
-        "a succession frees a queue that goes on",
+        "a partition that goes on with its next job counts an end",
         "sql/queries/claim/claim_next.sql",
-        " except select queue from next",
+        " and partition not in (select partition from next)",
         "",
         ("tests/sql/claim/test_claim_next.py", "tests/store/test_queue_model.py"),
     ),
     Changed(
-        "a failed settlement leaves its queue locked",
+        "a failed settlement leaves its partition full",
         "sql/functions/settle/release.sql",
-        "where name = any(queues) and locked_by = any(owners);",
-        "where false;",
+        "    perform asyncq._wake_ended(partitions, task_ids);\n",
+        "",
         ("tests/sql/settle/test_settle.py::test_a_settlement_without_numbers_only_unlocks",),
     ),
     Changed(
@@ -131,13 +131,6 @@ CHANGED = [
         "sql/functions/workers/rescue_jobs.sql",
         "attempts => ran::int[], ",
         "",
-        ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_are_returned_with_one_attempt_less",),
-    ),
-    Changed(
-        "a rescue leaves the queue of the dead locked",
-        "sql/functions/workers/rescue_jobs.sql",
-        "where (thorough or queue.locked_by = any(gone))",
-        "where thorough",
         ("tests/sql/workers/test_rescue_jobs.py::test_a_dead_workers_jobs_are_returned_with_one_attempt_less",),
     ),
     Changed(
@@ -267,11 +260,11 @@ CHANGED = [
         ("tests/store/test_fetch_races.py::test_a_claim_shows_the_newest_payload",),
     ),
     Changed(
-        "a job of a queue that ended in a batch leaves its queue locked",
+        "a job that ended in a batch leaves its partition full",
         "sql/queries/settle/settle_completed.sql",
-        "select unnest(ids), unnest(queues) from closed",
-        "select unnest(ids), null from closed",
-        ("tests/sql/claim/test_batched_queues.py", BATCHES),
+        "select unnest(ids), unnest(partitions), unnest(task_ids) from closed",
+        "select unnest(ids), null, unnest(task_ids) from closed",
+        (BATCHES,),
     ),
     Changed(
         "a batch brings back what has ended",
@@ -300,6 +293,13 @@ CHANGED = [
         PLAIN_JOBS + "      and (run_at, id) > (",
         PLAIN_JOBS + "      and (run_at, id) >= (",
         ("tests/sql/claim/test_fetch_jobs.py::test_a_fetch_begins_after_the_cursor",),
+    ),
+    Changed(
+        "a fetch that met full partitions looks at no others",
+        "sql/queries/claim/fetch_partitions.sql",
+        "end::float8 as again_s",
+        "end::float8 + null as again_s",
+        ("tests/engine/fetch/test_partitions.py::test_a_free_queue_is_found_behind_the_wakeups_of_busy_ones",),
     ),
     Changed(
         "the order of a fetch is left to the plan",

@@ -34,7 +34,7 @@ REPLACED = [
     ),
     Replaced(
         "a fetch takes as many jobs as it may, however long that takes",
-        "asyncq.engine.fetch.schedule.MOST_OF_QUEUES",
+        "asyncq.engine.fetch.schedule.MOST_OF_PARTITIONS",
         "wrong = 500",
         ("tests/engine/fetch/test_fetch_size.py",),
     ),

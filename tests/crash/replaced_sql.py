@@ -34,13 +34,14 @@ $$""",
         ("tests/store/test_key_races.py",),
     ),
     ReplacedSql(
-        "a queue that another fetch has just taken counts as held",
-        "_lock_queues",
-        """(names text[], worker int) returns text[] language sql volatile as $$
-  insert into asyncq._queues (locked_by, name)
-    select worker, given from unnest(names) as given order by given collate "C"
+        "a partition that another fetch has just begun counts as begun",
+        "_begin_partitions",
+        """(ids bigint[], running int[], keys text[]) returns bigint[] language sql volatile as $$
+  insert into asyncq._partitions (id, running, key)
+    select given.id, given.running, given.key
+    from unnest(ids, running, keys) as given(id, running, key) order by given.id
     on conflict do nothing;
-  select names;
+  select ids;
 $$""",
         ("tests/store/test_queue_races.py",),
     ),
@@ -64,12 +65,6 @@ $$""",
         "_is_batchable",
         "(job asyncq._jobs) returns boolean language sql volatile as $$ select true $$",
         ("tests/sql/claim/test_is_batchable.py",),
-    ),
-    ReplacedSql(
-        "a rescue frees the queues of batches that live",
-        "_batched_queues",
-        "() returns setof text language sql stable as $$ select ''::text limit 0 $$",
-        (BATCHES,),
     ),
     ReplacedSql(
         "the batches of a dead worker are not returned",
