@@ -233,12 +233,9 @@ __all__ = [
     "ObserverFailed",
     "OnConflict",
     "PartRecovered",
-<<<<<<< HEAD
+    "PartitionBackedOff",
     "Pause",
     "Paused",
-=======
-    "PartitionBackedOff",
->>>>>>> cb12ebe4 (Let a handler back off its partition, and count the rate of new ones)
     "PollingOnly",
     "PoolExhausted",
     "ProcessDied",

@@ -36,7 +36,8 @@ $$""",
     ReplacedSql(
         "a partition that another fetch has just begun counts as begun",
         "_begin_partitions",
-        """(ids bigint[], running int[], keys text[]) returns bigint[] language sql volatile as $$
+        "( ids bigint[], running int[], keys text[], cell bigint[] default null, cells text[] default null)"
+        """ returns bigint[] language sql volatile as $$
   insert into asyncq._partitions (id, running, key)
     select given.id, given.running, given.key
     from unnest(ids, running, keys) as given(id, running, key) order by given.id

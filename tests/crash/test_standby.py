@@ -48,7 +48,9 @@ async def pair(servers: Pair) -> Pair:
     await servers.synchronous(on=False)
     await Client(servers.primary.dsn).migrate()
     connection = await asyncpg.connect(servers.primary.dsn)
-    await connection.execute("truncate asyncq._jobs, asyncq._queues, asyncq._handoff_slots, asyncq._workers")
+    await connection.execute(
+        "truncate asyncq._jobs, asyncq._partitions, asyncq._wakeups, asyncq._handoff_slots, asyncq._workers"
+    )
     await connection.close()
     await anyio.to_thread.run_sync(servers.follow)
     return servers

@@ -83,7 +83,8 @@ async def a_dead_worker(roles: Roles) -> None:
             select asyncq.add_job('end', '{"how": "well"}', queue_name := 'left'), asyncq.add_job('unheard_of');
             insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
               values ('1 s', 1, 1, 'gone', '{}', clock_timestamp() - interval '1 hour');
-            insert into asyncq._queues (name, locked_by) select 'left', max(id) from asyncq._workers;
+            insert into asyncq._partitions (id, key, running)
+              select partition, queue, 1 from asyncq._jobs where queue = 'left';
             update asyncq._jobs set locked_at = now(), lock_token = 1, locked_by = (select max(id) from asyncq._workers)
               where queue is not null""")
 

@@ -22,7 +22,8 @@ DIED = """
 with worker as (
   insert into asyncq._workers (lease, pid, concurrency, host, tasks, last_seen)
   values ('1 s', 1, 1, 'h', '{tally}', now() - interval '1 h') returning id),
-lock as (insert into asyncq._queues (name, locked_by) select 'q', id from worker)
+count as (
+  insert into asyncq._partitions (id, key, running) select partition, queue, 1 from asyncq._jobs where queue = 'q')
 update asyncq._jobs set locked_by = worker.id, locked_at = now(), lock_token = 1 from worker where queue = 'q'
 """
 BRING = """

@@ -226,13 +226,9 @@ found as materialized (
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys, cell, cells)) as id
   from (
-<<<<<<< HEAD
-    select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys
-=======
     select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys,
       array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
       array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
->>>>>>> cb12ebe4 (Let a handler back off its partition, and count the rate of new ones)
     from found where is_new and got > 0 having count(*) > 0) as new),
 -- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
 heard_too as (
