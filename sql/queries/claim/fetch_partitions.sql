@@ -98,13 +98,14 @@ wanted as materialized (
     select first.*, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
       least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
     from (
-      select partition as id, min(priority) as priority, (array_agg(at order by priority, at, job_id))[1] as at,
-        (array_agg(job_id order by priority, at, job_id))[1] as job_id,
-        array_agg(task_id order by priority, at, job_id) as task_ids, array_agg(priority order by priority, at, job_id) as priorities,
-        array_agg(gate order by priority, at, job_id) as gates, (array_agg(gate order by priority, at, job_id))[1] as gate
+      select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
+        array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates, (array_agg(gate))[1] as gate
       from (
-        select partition, task_id, priority, gate, min(at) as at, (array_agg(job_id order by at, job_id))[1] as job_id
-        from wakeups group by partition, task_id, priority, gate) as kind
+        -- Sorted once for all arrays, which begin with the first of them.
+        select * from (
+          select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
+          from wakeups order by partition, task_id, priority, at, job_id) as kind
+        order by partition, priority, at, job_id offset 0) as kind
       group by partition) as first
     cross join lateral (
       select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
@@ -145,6 +146,7 @@ share(jobs) as materialized (
   from (
     select id from (
       select wanted.priority, wanted.at, wanted.job_id, null::bigint as id from wanted cross join lateral generate_series(1, most)
+      where exists (select from first_plain)
       union all
       select priority, run_at, id, id from first_plain) as both_kinds
     order by priority, at, job_id limit $3) as best),
@@ -184,7 +186,7 @@ room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
   from (
-    select *, asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) as allowance
+    select *, case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
     from (
       select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,

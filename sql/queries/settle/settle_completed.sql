@@ -15,7 +15,7 @@ with given as materialized (
 batches as materialized (
   -- `||` makes a copy in memory. Otherwise the arrays would be read from TOAST for each job.
   select ctid as row_ctid, lock_token, unsettled, ids || '{}'::bigint[] as ids,
-    partition || '{}'::bigint[] as partition, task_id || '{}'::int[] as task_ids
+    partition || '{}'::bigint[] as partition, case when partition is not null then task_id || '{}'::int[] end as task_ids
   from asyncq._batches
   where locked_by = $1 and lock_token = any((select tokens from given)::bigint[])
   for update skip locked),
