@@ -63,8 +63,9 @@ grant usage on schema asyncq to :"worker";
 grant select, insert, update on asyncq._limits to :"worker";
 grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.history, asyncq.jobs, asyncq.pauses, asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
+grant select, insert, delete on asyncq._wakeups to :"worker";
 grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
-  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._wakeups, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.cancel_jobs, asyncq.change_cron_item, asyncq.cleanup,

@@ -14,6 +14,7 @@ from tests.support.jobs import (
     fetched,
     locked_queues,
     stray_queues,
+    to_queue,
 )
 from tests.support.session import Session
 
@@ -26,7 +27,7 @@ CHANGES: dict[str, str] = {
     "put off": "update asyncq._jobs set run_at = pg_catalog.now() + interval '1 h' where id = $1",
     "removed": "delete from asyncq._jobs where id = $1",
     "discarded": "update asyncq._jobs set attempts = max_attempts where id = $1",
-    "moved to another queue": "update asyncq._jobs set queue = 'other' where id = $1",
+    "moved to another queue": f"update asyncq._jobs set {to_queue('other')} where id = $1",
     "forbidden": """update asyncq._jobs set flags = '{"f": true}' where id = $1""",
 }
 

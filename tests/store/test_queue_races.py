@@ -47,18 +47,23 @@ BY_ANY_END = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 
 
 @BY_ANY_END
+@pytest.mark.parametrize("is_known", [True, False])
 async def test_a_queue_that_another_job_had_meanwhile_is_taken_when_it_is_free_again(
-    gate: Gate, fetcher: Session, other: Session, end: End
+    gate: Gate, fetcher: Session, other: Session, end: End, *, is_known: bool
 ) -> None:
-    """The snapshot has neither the row of the queue nor its deletion. The lock finds a free queue."""
-    first = await add(fetcher, queue="q")
+    """The snapshot has neither the claim nor its end, so this fetch leaves the queue alone. The end woke it."""
+    if is_known:
+        await add(other, queue="q")
+        await complete(other, await fetch(other))
+    await add(fetcher, queue="q")
 
     async def overtake() -> None:
         await add(other, queue="q", priority=-1)
         await end(other, await fetch(other, worker=OTHER))
 
-    assert [first] == await gate.during(fetched(fetcher), overtake())
-    assert ([first], []) == (await claimed(fetcher), await stray_queues(fetcher))
+    assert [] == await gate.during(fetched(fetcher), overtake())
+    next_one = await other.value("select id from asyncq._jobs where run_at <= now() order by priority limit 1")
+    assert ([next_one], []) == (await fetched(fetcher), await stray_queues(fetcher))
 
 
 @BY_ANY_END
@@ -136,6 +141,23 @@ async def test_a_queue_that_was_taken_meanwhile_for_another_job_costs_the_fetch_
     assert [] == await stray_queues(fetcher)
 
 
+@pytest.mark.parametrize(("task", "priority"), [("t", 0), ("t", -1), ("other", 0)])
+async def test_a_job_that_was_added_while_the_end_of_another_was_open_is_found(
+    sql: Session, other: Session, task: str, priority: int
+) -> None:
+    """The end does not see it, and the fetch that sees it finds a full queue."""
+    await add(sql, queue="q")
+    claims = await fetch(sql)
+    async with other.connection.transaction():
+        await complete(other, claims)
+        job = await add(sql, task, queue="q", priority=priority)
+        between = await fetched(sql)
+    found = await fetched(sql) + await fetched(sql)
+
+    assert ([], [job]) == (between, found)
+    assert [] == await stray_queues(sql)
+
+
 async def test_an_open_fetch_does_not_block_others(sql: Session, other: Session) -> None:
     """Its worker may have stopped reading. Two kinds of workers: each has seen another first job of the same queue."""
     await add(sql, "theirs", queue="q")
@@ -167,4 +189,4 @@ async def test_adds_to_new_queues_do_not_wait(sql: Session, other: Session) -> N
             "select queue, count(*) from asyncq._jobs where queue is not null group by queue order by queue"
         )
     ]
-    assert [] == await sql.rows("select from asyncq._queues")
+    assert [] == await sql.rows("select from asyncq._partitions")

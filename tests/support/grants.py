@@ -28,7 +28,7 @@ WORKER = {
     "table _requests": "select insert update delete",
     "table _server_runs": "select insert",
     "table _tasks": "select insert update delete",
-    "table _wakeups": "select insert update delete",
+    "table _wakeups": "select insert delete",
     "table _workers": "select insert update delete",
     "table known_crontabs": "select insert update delete",
     "sequence _jobs_id_seq": "usage",
@@ -223,6 +223,14 @@ WORKER = {
     "function _tell_pause": "execute",
     "function _with_watchers": "execute",
     "function _back_off": "execute",
+    "function _begin_partitions": "execute",
+    "function _ended_wakeups": "execute",
+    "function _heads": "execute",
+    "function _partition": "execute",
+    "function _partition_counts": "execute",
+    "function _partition_of": "execute",
+    "function _wake_ended": "execute",
+    "function _wake_partitions": "execute",
 }
 
 ENQUEUER = {

@@ -12,6 +12,8 @@ from asyncq.store.arrays import array_numbers, array_text, sent_numbers
 from tests.support.session import Session
 
 WORKER = 1
+NO_PARTITIONS = "delete from asyncq._partitions; delete from asyncq._wakeups"
+"""Forgets what is known of all partitions."""
 BATCH_FROM = {"rows": 1000, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
 OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
@@ -70,13 +72,18 @@ async def fetch(
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
     token = token or (next(_tokens) if BATCH_FROM[form] == 1 else 1)  # a batch has one of its own
     claims: list[dict[str, Any]] = []
-    for name, number in (
-        ("fetch_partitions", token),
-        ("fetch_jobs", next(_tokens) if BATCH_FROM[form] == 1 else token),
-    ):
+
+    async def run(name: str, number: int) -> asyncpg.Record:
         most = limit - len(claims)
         arguments = (worker, number, most, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
-        claims += jobs_of(await sql.run(name, *arguments), number)
+        rows = await sql.run(name, *arguments)
+        claims.extend(jobs_of(rows, number))
+        return rows[0]
+
+    # As a worker does: again at once if something is left.
+    while (await run("fetch_partitions", token))["again_s"] == 0:
+        token = next(_tokens) if BATCH_FROM[form] == 1 else token
+    await run("fetch_jobs", next(_tokens) if BATCH_FROM[form] == 1 else token)
     return sorted(claims, key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]))
 
 
@@ -197,6 +204,21 @@ async def still_held(sql: Session, claims: Sequence[asyncpg.Record], worker: int
     rows = await sql.rows("select id, lock_token from asyncq._all_jobs() where locked_by = $1", worker)
     held = {tuple(row) for row in rows}
     return sorted(claim["id"] for claim in claims if (claim["id"], claim["lock_token"]) in held)
+
+
+def to_queue(name: str | None) -> str:
+    """Move jobs to a queue, as the assignments of an update."""
+    if name is None:
+        return "queue = null, partition = null"
+    return f"queue = '{name}', partition = asyncq._partition(1::smallint, '{name}')"
+
+
+async def wake(sql: Session) -> None:
+    """Insert the partitions and wakeups of ready jobs whose rows were written by hand."""
+    await sql.execute("""
+        update asyncq._jobs set partition = asyncq._partition_of(task_id, queue, payload)
+          where partition is distinct from asyncq._partition_of(task_id, queue, payload);
+        select asyncq._wake_partitions(array(select id from asyncq._jobs))""")
 
 
 async def locked_queues(sql: Session) -> list[str]:

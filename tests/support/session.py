@@ -71,7 +71,9 @@ async def session(dsn: str, schema: str, *, user: str | None = None, **settings:
         user: The role that logs in; the one of the DSN by default.
         **settings: Settings of the connection.
     """
-    connection = await asyncpg.connect(dsn, user=user, server_settings=SETTINGS | settings)
+    connection = await asyncpg.connect(
+        dsn, user=user, server_settings=SETTINGS | settings, max_cacheable_statement_size=0
+    )
     try:
         yield Session(connection, schema)
     finally:

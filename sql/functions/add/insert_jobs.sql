@@ -24,7 +24,8 @@ begin
     select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
       asyncq._max_attempts(job.max_attempts),
       case when job.queue_name is not null or is_limited then asyncq._partition_of(job.task_id, job.queue_name, job.payload) end,
-      job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key, asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
+      job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key,
+      asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
       asyncq._kept_states(job.states, job.idempotency_key), job.extras,
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
@@ -64,8 +65,9 @@ declare
   added bigint;
   its_partition bigint;
 begin
-  insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, flags, payload, meta,
-      extras, keep_until, expires_at, deadline_at)
+  insert into asyncq._jobs
+      (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, flags, payload, meta, extras, keep_until,
+        expires_at, deadline_at)
     select due, moment, moment, known.id, asyncq._priority(job.priority), asyncq._max_attempts(job.max_attempts),
       case when job.queue_name is not null or known.limit_id is not null
         then asyncq._partition_of(known.id, job.queue_name, job.payload) end,

@@ -6,14 +6,22 @@ create or replace function asyncq._split_batches(batches tid[]) returns setof bi
   as $$
   with gone as (
     delete from asyncq._batches where ctid = any(batches)
-    returning lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload)
+    returning lock_token, locked_at, locked_by, unsettled, ids, run_at, created_at, task_id, priority, max_attempts, partition, queue,
+      meta, payload)
   insert into asyncq._jobs
-      (id, run_at, created_at, updated_at, locked_at, lock_token, task_id, locked_by, priority, max_attempts, partition, queue, meta, payload)
+      (id, run_at, created_at, updated_at, locked_at, lock_token, task_id, locked_by, priority, max_attempts, partition, shared, queue,
+        meta, payload)
     select batched.id, batched.run_at, batched.created_at, batched.created_at, gone.locked_at, gone.lock_token, batched.task_id,
-      gone.locked_by, batched.priority, batched.max_attempts, batched.partition, batched.queue, batched.meta, batched.payload
+      gone.locked_by, batched.priority, batched.max_attempts, batched.partition,
+      -- As a fetch marks it, or did before the limit was lowered.
+      case when batched.queue is not null then (
+        select true from asyncq._partitions as held join asyncq._limits as of_all on of_all.id = (held.id >> 48)::smallint
+        where held.id = batched.partition and (held.running > 1 or coalesce(held.at_once, of_all.at_once) is distinct from 1)) end,
+      batched.queue, batched.meta, batched.payload
     from gone
     cross join lateral unnest(
-        gone.ids, gone.run_at, gone.created_at, gone.task_id, gone.priority, gone.max_attempts, gone.partition, gone.queue, gone.meta, gone.payload)
+        gone.ids, gone.run_at, gone.created_at, gone.task_id, gone.priority, gone.max_attempts, gone.partition, gone.queue, gone.meta,
+        gone.payload)
       with ordinality as batched(id, run_at, created_at, task_id, priority, max_attempts, partition, queue, meta, payload, ordinal)
     where get_bit(gone.unsettled, batched.ordinal::int - 1) = 1
     order by batched.id

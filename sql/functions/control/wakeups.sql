@@ -1,12 +1,12 @@
 -- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the number
--- of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have an element for each claim;
--- null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
+-- of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have an
+-- element for each claim; null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
 create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
   returns table (at timestamptz, partition bigint, job_id bigint, task_id int, freed int, priority smallint)
   language sql stable
   as $$
-  select coalesce(least(head.run_at, pg_catalog.clock_timestamp()), asyncq.now()), ended.partition, coalesce(head.id, 0),
-    coalesce(head.task_id, ended.task_id),
+  select case when head.id is null then asyncq.now() else least(head.run_at, pg_catalog.clock_timestamp()) end, ended.partition,
+    coalesce(head.id, 0), coalesce(head.task_id, ended.task_id),
     case when coalesce(head.is_first, true) then ended.claims else 0 end, coalesce(head.priority, 0::smallint)
   from (
     select claim.partition, min(claim.task_id) as task_id, count(*)::int as claims

@@ -191,7 +191,7 @@ room as materialized (
       select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
         bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-        max(was) - sum(freed)::int as running, max(at_once) as at_once,
+        max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
         max(not_before) as not_before, max(cell) as cell, max(cells) as cells
       from (
         select *, 0 as freed from seen
@@ -214,24 +214,42 @@ found as materialized (
       count(*)::int as jobs
     from (
       select job.id, job.row_ctid, job.queue, job.is_batchable
-      from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
+      from (
+        select first.id
+        from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
+        cross join lateral (
+          select id, job.priority, run_at from asyncq._jobs as job
+          where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
+            and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+            and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+          order by run_at, id limit case when may.at_once = 1 then 1 else 2 * may.jobs + 100 end) as first
+        -- Of one at a time none overtakes a job that another transaction locks.
+        order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
       cross join lateral (
-        select id, job.ctid as row_ctid, queue, job.priority, run_at,
+        select id, job.ctid as row_ctid, queue,
           asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
         from asyncq._jobs as job
-        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
-          and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+        where job.id = first.id and job.partition = may.id
+          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-        order by run_at, id limit may.jobs
         for update skip locked) as job
-      order by job.priority, job.run_at, job.id limit may.jobs) as job) as ready on may.jobs > 0),
+      limit may.jobs) as job) as ready on may.jobs > 0),
+-- One whose job another transaction locks is begun too: it must not stand before others.
+new as materialized (
+  select found.id, got, rate, per_s, coalesce(key, locked.queue) as key, got > 0 or locked.id is not null as is_waiting
+  from found
+  left join lateral (
+    select job.id, job.queue from asyncq._jobs as job
+    where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+    limit 1) as locked on got = 0
+  where is_new and jobs > 0),
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys, cell, cells)) as id
   from (
     select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys,
       array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
       array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
-    from found where is_new and got > 0 having count(*) > 0) as new),
+    from new where is_waiting having count(*) > 0) as given),
 -- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
 heard_too as (
   delete from asyncq._wakeups
@@ -240,11 +258,7 @@ heard_too as (
     where (partition in (
       select id from begun
       union all
-      select id from found
-      where is_new and got = 0 and jobs > 0
-        and not exists (
-          select from asyncq._jobs as job
-          where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) offset 0))) is true))),
+      select id from new where not is_waiting)) is true))),
 mine as materialized (
   select * from found where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
@@ -280,7 +294,7 @@ kept as (
       select mine.id, next.id as job_id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
         case
           when waits_until is not null then waits_until
-          when got = jobs and fair then clock_timestamp()
+          when got = jobs and fair or not kind.is_woken then clock_timestamp()
           -- Another transaction locks the job, and may leave it as it is.
           when got < jobs and is_allowed then clock_timestamp() + interval '20 ms'
           else next.run_at end as at
@@ -292,7 +306,13 @@ kept as (
                 asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())), coalesce($9, asyncq.now())),
               coalesce($9, asyncq.now()) + interval '1 ms') end as waits_until
         from mine where not is_paused and running + got < coalesce(at_once, 2147483647)) as mine
-      cross join lateral unnest(mine.task_ids, mine.priorities) as kind(task_id, priority)
+      -- The end of a claim does not see what is added meanwhile, and the partition was full for the fetch that saw it.
+      cross join lateral (
+        select task_id, priority, true as is_woken from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority)
+        union all
+        select head.task_id, head.priority, false from asyncq._heads(mine.id) as head
+        where mine.freed > 0 and (head.task_id, head.priority) not in (
+          select task_id, priority from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority))) as kind
       cross join lateral (
         select job.id, job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
         where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
@@ -364,16 +384,5 @@ select claimed.*, batched_claims.*, case
     when exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true)
       or (select count(*) from wanted) > (select count(*) from seen)
       or exists (select from found where is_new and got > 0 and (id in (select id from begun)) is not true) then 0.005
-    -- Another transaction holds the first job of a partition that has no row yet.
-    when exists (
-      select from found
-      where is_new and got = 0 and jobs > 0
-        and exists (
-          select from unnest(found.task_ids, found.priorities) as kind(task_id, priority)
-          cross join lateral (
-            select from asyncq._jobs as job
-            where job.partition = found.id and job.task_id = kind.task_id and job.priority = kind.priority
-              and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and asyncq._is_allowed(job, $5)
-            order by job.run_at limit 1) as first)) then 0.02
   end::float8 as again_s
 from (select) as always left join (claimed full join batched_claims on false) on true

@@ -96,11 +96,11 @@ async def test_add_job_takes_any_identifier_of_up_to_128_characters(sql: Session
 
 
 async def test_a_task_is_stored_once_and_a_queue_not_at_all(sql: Session) -> None:
-    """A job holds the number of its task, and the name of its queue."""
+    """A job holds the number of its task, and the name of its queue. Its partition is stored by the first claim."""
     await sql.execute("select asyncq.add_job('t', queue_name := 'q') from generate_series(1, 3)")
 
     assert (1, 0) == tuple(
-        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)")
+        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._partitions)")
     )
 
 
@@ -109,7 +109,7 @@ async def test_a_refused_add_leaves_no_names(sql: Session) -> None:
     await sql.refusal("select asyncq.add_job('t', queue_name := 'q', max_attempts := 0)")
 
     assert (0, 0) == tuple(
-        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._queues)")
+        await sql.row("select (select count(*) from asyncq._tasks), (select count(*) from asyncq._partitions)")
     )
 
 

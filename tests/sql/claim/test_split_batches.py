@@ -43,3 +43,15 @@ async def test_an_id_that_was_given_again_keeps_no_other_from_being_returned(sql
 
     assert (["batched_twice"], [second]) == (laws, await sql.values(ALL))
     assert [first, second] == await sql.values("select id from asyncq._jobs order by id")
+
+
+async def test_jobs_of_a_queue_that_run_side_by_side_become_rows(sql: Session) -> None:
+    """Its limit allows that, or did when they were claimed. The second fence is for one at a time."""
+    await add_many(sql, 3, queue="'q'")
+    await sql.execute("insert into asyncq._partitions (id, at_once) values (asyncq._partition(1::smallint, 'q'), 2)")
+    claims = await fetch(sql, form="batched")
+    await sql.execute("update asyncq._partitions set at_once = 1")
+    brought = await sql.values(ALL)
+
+    assert [claim["id"] for claim in claims] == brought
+    assert (2, [True, True]) == (len(brought), await sql.values("select shared from asyncq._jobs where shared"))

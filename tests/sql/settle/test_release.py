@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import WORKER, add, claimed, fetch, locked_queues
+from tests.support.jobs import WORKER, add, claimed, fetch, locked_queues, stray_queues
 from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep
 from tests.support.session import Session
 
-RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7, $8, $9, payloads => $10) order by id"
+RELEASE = "select id, ending from asyncq._release($1, $2, $3, $4, $5, $6, $7, $8, payloads => $9) order by id"
 RECORDED = "select job_id, number, kind, worker_id, error from asyncq.attempts order by job_id"
 COLUMNS = "attempts, attempts_made, run_at - asyncq.now() as wait, last_error, interruptions"
 
@@ -24,11 +24,10 @@ async def release(
     interruptions: list[int | None] | None = None,
     kinds: list[str | None] | None = None,
     durations_s: list[float | None] | None = None,
-    frees_queues: bool = True,
     payloads: list[str | None] | None = None,
 ) -> list[tuple[int, str]]:
     """Release claims. Returns the id and the ending of each."""
-    values = (ends, attempts, delays_s, errors, interruptions, kinds, durations_s, frees_queues, payloads)
+    values = (ends, attempts, delays_s, errors, interruptions, kinds, durations_s, payloads)
     rows = await sql.rows(RELEASE, ids, *values)
     return [tuple(row) for row in rows]
 
@@ -120,24 +119,14 @@ async def test_attempts_are_added_up_to_the_limit(
     assert expected == (await values(sql, job))[:2]
 
 
-@pytest.mark.parametrize(("frees", "left"), [(True, []), (False, ["q"])])
-async def test_queues_are_freed_where_the_caller_does_not_do_it(sql: Session, *, frees: bool, left: list[str]) -> None:
-    """A rescue frees them without waiting."""
-    job = await add(sql, queue="q")
+@pytest.mark.parametrize("ends", [None, ["completed"]])
+async def test_a_queue_is_free_when_its_claim_ends(sql: Session, ends: list[str | None] | None) -> None:
+    """The number of its claims that run is what a fetch counts."""
+    job, other = await add(sql, queue="q"), await add(sql, queue="other")
     await fetch(sql)
-    await release(sql, [job], frees_queues=frees)
+    await release(sql, [job], ends=ends)
 
-    assert left == await locked_queues(sql)
-
-
-async def test_a_queue_that_another_worker_holds_stays_locked(sql: Session) -> None:
-    """It was given to another job meanwhile."""
-    job = await add(sql, queue="q")
-    await fetch(sql)
-    await sql.execute("update asyncq._queues set locked_by = 99")
-    await release(sql, [job])
-
-    assert ["q"] == await locked_queues(sql)
+    assert (["other"], [], [other]) == (await locked_queues(sql), await stray_queues(sql), await claimed(sql))
 
 
 async def test_a_job_that_was_rerun_and_then_cancelled_is_cancelled(sql: Session) -> None:
