@@ -82,7 +82,7 @@ grant execute on function
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._correct_counts, asyncq._counts, asyncq._cron_definition,
   asyncq._cron_status, asyncq._declare_limits, asyncq._declare_queues, asyncq._declare_tasks, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs,
   asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._fits_batch, asyncq._flags,
-  asyncq._force_unlock_workers, asyncq._gate, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
+  asyncq._force_unlock_workers, asyncq._gate, asyncq._gather_starts, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
   asyncq._is_raised, asyncq._is_ready, asyncq._is_responsive, asyncq._joined_arrays, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._leave_on_call,

@@ -191,6 +191,7 @@ WORKER = {
     "function _store_partition": "execute",
     "function _store_requests": "execute",
     "function _store_tasks": "execute",
+    "function _gather_starts": "execute",
     "function _go_on_call": "execute",
     "function _task_ids": "execute",
     "function _task_ids_of": "execute",

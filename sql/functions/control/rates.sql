@@ -2,13 +2,25 @@
 -- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
 -- cell is stored as cell; cells are the starts in it and in the ten before it.
 
+-- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have the
+-- numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number of
+-- the old length afterwards. So numbers that are a period or more in the future are not counted.
+create or replace function asyncq._gather_starts(ids bigint[], per_s float8) returns void
+  language sql volatile
+  as $$
+  update asyncq._partitions as held
+  set cell = asyncq._cell(_gather_starts.per_s, asyncq.clock()),
+    cells = array[(select coalesce(sum(used), 0)::int from unnest(held.cells) as used)] || array_fill(0, array[10])
+  where held.id = any(ids) and held.cells is not null and _gather_starts.per_s is not null
+  $$;
+
 -- How many starts a rate allows at a moment; null without a rate.
 create or replace function asyncq._allowance(rate int, per_s float8, cell bigint, cells int[], moment timestamptz) returns int
   language sql stable parallel safe
   as $$
   select case when cells is null then rate else (
     select rate - coalesce(sum(used) filter (where cell - (age - 1) >= asyncq._cell(per_s, moment) - 10), 0)::int
-    from unnest(cells) with ordinality as past(used, age)) end
+    from unnest(cells) with ordinality as past(used, age) where cell <= asyncq._cell(per_s, moment) + 10) end
   $$;
 
 -- The number of the cell of a moment.
@@ -22,7 +34,7 @@ create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells i
   as $$
   select pg_catalog.to_timestamp((cell - max(age) + 12) * per_s / 10)
   from unnest(cells) with ordinality as past(used, age)
-  where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10
+  where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;
 
 -- The cells with so many more starts in that of the moment, which is the newest one.
@@ -32,5 +44,5 @@ create or replace function asyncq._spent(per_s float8, cell bigint, cells int[],
   select array[shifted.cells[1] + starts] || shifted.cells[2:11]
   from (
     select (array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
-      || coalesce(_spent.cells, array_fill(0, array[11])))[1:11] as cells) as shifted
+      || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, array_fill(0, array[11])))[1:11] as cells) as shifted
   $$;

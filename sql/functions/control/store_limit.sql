@@ -14,6 +14,15 @@ begin
       set_at = given.set_at, set_by = given.set_by, at_once = now_valid.at_once, rate = now_valid.rate, per_s = now_valid.per_s,
       total = now_valid.total, total_rate = now_valid.total_rate, total_per_s = now_valid.total_per_s, fair = now_valid.fair
     where held.id = given.id;
+  if now_valid.per_s is distinct from was.per_s then
+    perform asyncq._gather_starts(array(
+      select held.id from asyncq._partitions as held
+      where held.id >= given.id::bigint << 48 and held.id < asyncq._gate(given.id) and held.per_s is null
+      order by held.id for no key update), now_valid.per_s);
+  end if;
+  if now_valid.total_per_s is distinct from was.total_per_s then
+    perform asyncq._gather_starts(array[asyncq._gate(given.id)], now_valid.total_per_s);
+  end if;
   perform asyncq._store_gate(given.id);
   if asyncq._is_raised(was, now_valid) then
     perform asyncq._wake_limit(given.id);

@@ -15,6 +15,10 @@ begin
       set_by = given.set_by, key = given.key, at_once = now_valid.at_once, rate = now_valid.rate, per_s = now_valid.per_s,
       weight = now_valid.weight
     where held.id = given.id;
+  if now_valid.per_s is distinct from was.per_s then
+    perform asyncq._gather_starts(array[given.id], coalesce(
+      now_valid.per_s, (select of_all.per_s from asyncq._limits as of_all where of_all.id = given.id >> 48)));
+  end if;
   if (now_valid.at_once, now_valid.rate, now_valid.per_s) is distinct from (was.at_once, was.rate, was.per_s) then
     perform asyncq._wake_heads(array[given.id]);
   end if;
