@@ -230,7 +230,8 @@ ACTS = st.lists(st.one_of(ADD, ADD, FETCH, FETCH, SETTLE, *OTHERS), min_size=15,
 CLEAN = """
 delete from asyncq._jobs;
 delete from asyncq._batches;
-delete from asyncq._queues;
+delete from asyncq._partitions;
+delete from asyncq._wakeups;
 delete from asyncq._workers;
 delete from asyncq._ended_jobs;
 select asyncq._store_tasks('{t}');

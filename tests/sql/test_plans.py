@@ -17,15 +17,33 @@ ROWS = 20_000
 
 FILL = """
 alter table asyncq._jobs set (autovacuum_enabled = off);
-alter table asyncq._queues set (autovacuum_enabled = off);
+alter table asyncq._partitions set (autovacuum_enabled = off);
+alter table asyncq._wakeups set (autovacuum_enabled = off);
 insert into asyncq._tasks (identifier) select 't' || i from generate_series(1, 9) as i;
 """
 JOBS = """
-insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue)
+insert into asyncq._jobs (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue, partition)
 select now() + interval '{hours} h' - interval '1 s' * (i % 100), now(), now(), 1 + i % 5, i % 3, '{{}}', {attempts},
-  case when i % 4 = 0 then 'q' || 1 + i / 4 % {queues} end
-from generate_series(1, {rows}) as i;
+  queue, asyncq._partition(1::smallint, queue)
+from generate_series(1, {rows}) as i,
+  lateral (select case when i % 4 = 0 then 'q' || 1 + i / 4 % {queues} end) as its(queue);
+select asyncq._wake_partitions(array(select id from asyncq._jobs where partition is not null));
 """
+DEEP = """
+insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue, partition)
+select now() - interval '{hours} h', now(), now(), 1, '{{}}', queue, asyncq._partition(1::smallint, queue)
+from generate_series(1, {rows}) as i, lateral (select 'q' || {first} + i % {queues}) as its(queue);
+select asyncq._wake_partitions(array(select id from asyncq._jobs where partition is not null));
+"""
+BUSY = """
+insert into asyncq._partitions (id, running, key)
+select asyncq._partition(1::smallint, queue), 1, queue
+from generate_series({first}, {last}) as i, lateral (select '{name}' || i) as its(queue);
+"""
+"""Queues of which a job runs."""
+ANALYSE = "analyze asyncq._jobs; analyze asyncq._partitions; analyze asyncq._wakeups; analyze asyncq._tasks"
+FETCHES = ("fetch_jobs", "fetch_partitions")
+TABLES = ("_jobs", "_partitions", "_wakeups")
 READY = JOBS.format(hours=0, attempts=0, rows=ROWS, queues=QUEUES)
 FUTURE = JOBS.format(hours=1, attempts=0, rows=ROWS, queues=QUEUES)
 DEAD = JOBS.format(hours=0, attempts=25, rows=ROWS, queues=QUEUES)
@@ -108,11 +126,11 @@ class Explainer:
         await self._sql.execute(text)
 
     async def fetch(
-        self, limit: int, *, after: str = "null, null, null", forbidden: str = "null", batch_from: int = 1000
+        self, name: str, limit: int, *, after: str = "null, null, null", forbidden: str = "null", batch_from: int = 1000
     ) -> Plan:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain(
-            *("fetch_jobs", "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
+            *(name, "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
             *(str(batch_from), "'{}'"),
         )
 
@@ -130,27 +148,28 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Explai
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + READY + FUTURE + DEAD)
         if request.param:
-            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues; analyze asyncq._tasks")
-        await sql.execute("""
+            await sql.execute(ANALYSE)
+        await sql.execute(f"""
+            {BUSY.format(name="q", first=1, last=50)}
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id in (select id from asyncq._jobs where queue is null order by id limit 150)
                 or id in (select min(id) from asyncq._jobs where substr(queue, 2)::int <= 50 group by queue);
-            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 50) as i;
             insert into asyncq._workers (id, lease, pid, concurrency, host, tasks) overriding system value
-              values (7, '30 s', 1, 1, 'h', '{}')""")
+              values (7, '30 s', 1, 1, 'h', '{{}}')""")
         yield Explainer(sql)
 
 
 def assert_no_scan_of_jobs(plan: Plan) -> None:
-    """Every row of _jobs was found by an index."""
-    assert ("Seq Scan", "_jobs") not in plan.scans
+    """Every row of a table that grows was found by an index."""
+    assert not {("Seq Scan", table) for table in TABLES} & plan.scans
     assert "_jobs" in {relation for _, relation in plan.scans}
 
 
+@pytest.mark.parametrize("name", FETCHES)
 @pytest.mark.parametrize("limit", [1, 10, 100, 500])
-async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, limit: int) -> None:
-    """Window, check of the others, locks and claim take ten rows for each job, besides the window of queues."""
-    plan = await full.fetch(limit)
+async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, limit: int, name: str) -> None:
+    """To find, lock and claim a job takes ten rows; jobs without a queue may come first."""
+    plan = await full.fetch(name, limit)
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 10 * limit + 250
@@ -159,49 +178,55 @@ async def test_a_fetch_reads_a_few_rows_for_each_that_it_takes(full: Explainer, 
 
 @pytest.mark.parametrize("analysed", [False, True])
 @pytest.mark.parametrize("limit", [1, 500])
-async def test_a_fetch_beside_no_queues_reads_only_the_taken_jobs(dsn: str, analysed: bool, limit: int) -> None:
-    """Each row is read twice: to lock it, and to claim it."""
+async def test_a_fetch_of_jobs_without_a_queue_reads_only_those(dsn: str, analysed: bool, limit: int) -> None:
+    """Each row is read twice: to lock it, and to claim it. If no queue was woken, the other statement reads none."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
-        await sql.execute(FILL + READY + FUTURE + DEAD + "delete from asyncq._jobs where queue is not null;")
+        await sql.execute(FILL + READY + FUTURE + DEAD)
         if analysed:
-            await sql.execute("analyze asyncq._jobs")
-        plan = await Explainer(sql).fetch(limit)
+            await sql.execute(ANALYSE)
+        explainer = Explainer(sql)
+        plan = await explainer.fetch("fetch_jobs", limit)
+        await sql.execute("delete from asyncq._wakeups")
+        of_queues = await explainer.fetch("fetch_partitions", limit)
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 3 * limit + 10
+    assert of_queues.rows <= 10
 
 
-async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer) -> None:
-    """It starts at the given queue, and does not read the queues before it."""
-    plan = await full.fetch(100, after="1::int2, now() - interval '50 s', 10000")
+@pytest.mark.parametrize("name", FETCHES)
+async def test_a_fetch_after_the_cursor_reads_no_more(full: Explainer, name: str) -> None:
+    """It starts at the given place, and does not read the jobs before it."""
+    plan = await full.fetch(name, 100, after="1::int2, now() - interval '50 s', 10000")
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 1250
 
 
-async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer) -> None:
+@pytest.mark.parametrize("name", FETCHES)
+async def test_a_fetch_with_forbidden_flags_reads_no_more(full: Explainer, name: str) -> None:
     """This holds while few jobs have the flags."""
-    plan = await full.fetch(100, forbidden="'{f}'")
+    plan = await full.fetch(name, 100, forbidden="'{f}'")
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 1250
 
 
 async def test_a_batch_is_settled_by_its_ids(full: Explainer) -> None:
-    """Each row is read twice: to lock it, and to delete it."""
+    """Each row is read twice: to lock it, and to delete it. Of its queue one of each task and priority is read."""
     plan = await full.settle("settle_completed", "null", "null")
 
     assert_no_scan_of_jobs(plan)
-    assert plan.rows <= 400
+    assert plan.rows <= 400 + 5 * 50
     assert plan.buffers <= 5000
 
 
-async def test_a_succession_reads_one_job_more_for_each_queue(full: Explainer) -> None:
-    """The first ready job of each of 50 queues is found by an index, locked, and claimed."""
+async def test_a_succession_reads_a_few_jobs_more_for_each_queue(full: Explainer) -> None:
+    """The first ready job of each task and priority of 50 queues is found by an index, and the first one claimed."""
     plan = await full.settle("claim_next", *TAKING)
 
     assert_no_scan_of_jobs(plan)
-    assert plan.rows <= 400 + 5 * 50
+    assert plan.rows <= 400 + 10 * 50
     assert plan.buffers <= 8000
 
 
@@ -249,12 +274,12 @@ async def test_a_beat_reads_only_the_cancelled_jobs_of_its_worker(full: Explaine
 
 
 async def test_the_next_due_time_is_a_few_probes(full: Explainer) -> None:
-    """20,000 jobs are due and 20,000 will be. One of each priority and kind is read, twice."""
+    """20,000 jobs are due and 20,000 will be. Of these and of wakeups one of each task and priority is read, twice."""
     plan = await full.explain("next_due", "1", "null", "null", "null", "null", "null", "null")
 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 20
-    assert plan.buffers <= 120
+    assert plan.buffers <= 15 * (3 + 15)
 
 
 @pytest.mark.parametrize("analysed", [False, True])
@@ -263,12 +288,14 @@ async def test_future_and_dead_jobs_cost_a_fetch_nothing(dsn: str, analysed: boo
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.execute(FILL + FUTURE + DEAD + FEW)
         if analysed:
-            await sql.execute("analyze asyncq._jobs")
-        plan = await Explainer(sql).fetch(200)
+            await sql.execute(ANALYSE)
+        explainer = Explainer(sql)
+        plans = [await explainer.fetch(name, 200) for name in FETCHES]
 
-    assert_no_scan_of_jobs(plan)
-    assert plan.rows <= 5 * 120
-    assert plan.buffers <= 30 * 120
+    for plan in plans:
+        assert_no_scan_of_jobs(plan)
+        assert plan.rows <= 5 * 120
+        assert plan.buffers <= 30 * 120
 
 
 async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
@@ -277,22 +304,21 @@ async def test_an_empty_table_costs_a_fetch_nothing(dsn: str) -> None:
         await sql.execute(FILL)
         explainer = Explainer(sql)
 
-        assert (await explainer.fetch(500)).buffers <= 20
+        for name in FETCHES:
+            assert (await explainer.fetch(name, 500)).buffers <= 20
         assert (await explainer.explain("next_due", "1", "null", "null", "null", "null", "null", "null")).buffers <= 20
 
 
 @pytest.mark.parametrize("analysed", [False, True])
 async def test_many_busy_queues_cost_a_fetch_nothing(dsn: str, analysed: bool) -> None:
-    """Of 20,000 only those in its window are read, each by its name."""
+    """Of 20,000 only those that were woken are read, each by its number."""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
-        await sql.execute(f"""{FILL}
-            insert into asyncq._queues (locked_by, name) select 7, 'more' || i from generate_series(1, 20000) as i;
-            {READY}""")
+        await sql.execute(FILL + BUSY.format(name="more", first=1, last=20_000) + READY)
         if analysed:
-            await sql.execute("analyze asyncq._queues; analyze asyncq._jobs")
-        plan = await Explainer(sql).fetch(500)
+            await sql.execute(ANALYSE)
+        plan = await Explainer(sql).fetch("fetch_partitions", 500)
 
-    assert ("Seq Scan", "_queues") not in plan.scans
+    assert_no_scan_of_jobs(plan)
     assert plan.buffers <= 45 * 500 + 1200
 
 
@@ -302,80 +328,69 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
         await sql.execute(FILL)
         await sql.execute("vacuum analyze")
         explainer = Explainer(sql)
-        await explainer.fetch(100)
+        for name in FETCHES:
+            await explainer.fetch(name, 100)
         await explainer.settle("settle_completed", "null", "null")
         await explainer.settle("claim_next", *TAKING)
         await sql.execute(READY)
-        fetching = await explainer.fetch(100)
+        fetching = [await explainer.fetch(name, 100) for name in FETCHES]
         await sql.execute("""
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id <= 100 and queue is null""")
         settling = await explainer.settle("settle_completed", "null", "null")
-        await sql.execute("""
-            insert into asyncq._queues (locked_by, name) values (7, 'q3');
+        await sql.execute(f"""
+            {BUSY.format(name="q", first=3, last=3)}
             update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
               where id = (select id from asyncq._jobs where queue = 'q3' order by priority, run_at, id limit 1)""")
         succession = await explainer.settle("claim_next", *TAKING)
 
-    for plan in (fetching, settling, succession):
+    for plan in (*fetching, settling, succession):
         assert_no_scan_of_jobs(plan)
-        assert ("Seq Scan", "_queues") not in plan.scans
-    assert fetching.rows <= 1250
+    assert max(plan.rows for plan in fetching) <= 1250
+    assert max(plan.buffers for plan in fetching) <= 45 * 100 + 1200
     assert settling.rows <= 300
     assert succession.rows <= 300
 
 
-@pytest.mark.parametrize("analysed", [False, True])
-async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_bounded_walk(dsn: str, analysed: bool) -> None:
-    """There are 10,000: a fetch reads its window, then steps from queue to queue."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
-        await sql.execute(f"""{FILL}
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
-              select now() - interval '1 h', now(), now(), 1, '{{}}', 'q' || 1 + i % 2
-              from generate_series(1, 10000) as i;
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
-              select now(), now(), now(), 1, '{{}}', 'q' || 3 + i % 400 from generate_series(1, 4000) as i;
-            insert into asyncq._queues (locked_by, name) values (7, 'q1'), (7, 'q2')""")
-        if analysed:
-            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
-        plan = await Explainer(sql).fetch(100)
-
-        assert_no_scan_of_jobs(plan)
-        assert plan.rows <= 3000
-        assert plan.buffers <= 12000
+STATISTICS = pytest.mark.parametrize("statistics", ["never analysed", "analysed", "planned while it was empty"])
 
 
-@pytest.mark.parametrize("analysed", [False, True])
-async def test_a_walk_over_deep_queues_steps_from_one_to_the_next_wherever_it_begins(dsn: str, analysed: bool) -> None:
-    """All ten are busy with 1,000 jobs each. The walk steps over the last one, and never reads on."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
-        await sql.execute(f"""{FILL}
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
-              select now(), now(), now(), 1, '{{}}', 'q' || i % 10 from generate_series(1, 10000) as i;
-            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(0, 9) as i""")
-        if analysed:
-            await sql.execute("analyze asyncq._jobs; analyze asyncq._queues")
-        explainer = Explainer(sql)
-        plans = [await explainer.fetch(10) for _ in range(10)]
-
-    for plan in plans:
-        assert_no_scan_of_jobs(plan)
-    assert max(plan.rows for plan in plans) <= 200
-    assert max(plan.buffers for plan in plans) <= 400
-
-
-async def test_a_walk_that_was_planned_while_the_tables_were_empty_steps_from_queue_to_queue(dsn: str) -> None:
-    """An index with another order was free then, but would have to be read to its end for each step."""
-    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
-        await sql.execute(FILL)
+async def fetch_after(sql: Session, statistics: str, text: str, limit: int) -> Plan:
+    """Explain a fetch of jobs of queues, with tables of which the planner knows so much."""
+    await sql.execute(FILL)
+    explainer = Explainer(sql)
+    if statistics.startswith("planned"):
         await sql.execute("vacuum analyze")
-        explainer = Explainer(sql)
-        await explainer.fetch(10)
-        await sql.execute("""
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, payload, queue)
-              select now(), now(), now(), 1, '{}', 'q' || i % 10 from generate_series(1, 10000) as i;
-            insert into asyncq._queues (locked_by, name) select 7, 'q' || i from generate_series(1, 9) as i""")
-        plan = await explainer.fetch(10)
+        await explainer.fetch("fetch_partitions", limit)
+    await sql.execute(text)
+    if statistics == "analysed":
+        await sql.execute(ANALYSE)
+    return await explainer.fetch("fetch_partitions", limit)
+
+
+@STATISTICS
+async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_fetch_nothing(dsn: str, statistics: str) -> None:
+    """There are 10,000, of two queues. None is read."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        stuck = DEEP.format(hours=1, rows=10_000, first=1, queues=2) + BUSY.format(name="q", first=1, last=2)
+        plan = await fetch_after(sql, statistics, stuck + DEEP.format(hours=0, rows=4000, first=3, queues=400), 100)
 
     assert_no_scan_of_jobs(plan)
-    assert plan.rows <= 300
+    assert plan.rows <= 1250
+    assert plan.buffers <= 6000
+
+
+@STATISTICS
+async def test_queues_that_were_woken_very_often_cost_a_bounded_look(dsn: str, statistics: str) -> None:
+    """Jobs were added to ten busy queues one by one. A fetch of ten looks at 5,000 wakeups, and at no job."""
+    again = """
+        insert into asyncq._wakeups (at, partition, task_id, priority)
+          select at - interval '1 ms' * i, partition, task_id, priority
+          from asyncq._wakeups, generate_series(1, 2000) as i"""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        text = DEEP.format(hours=1, rows=10_000, first=0, queues=10) + BUSY.format(name="q", first=0, last=9) + again
+        plan = await fetch_after(sql, statistics, text, 10)
+
+    assert not {("Seq Scan", table) for table in TABLES} & plan.scans
+    assert plan.rows <= 200
+    assert plan.buffers <= 20_000

@@ -44,7 +44,7 @@ async def test_a_claim_of_a_worker_that_started_during_the_rescue_stays(
     rescued = await gate.during(guarded.rows(RESCUE), change_hands())
 
     assert ([], [job], ["q"]) == (rescued, await claimed(sql), await locked_queues(sql))
-    assert newcomers == await sql.values("select locked_by from asyncq._queues")
+    assert newcomers == await sql.values("select locked_by from asyncq._all_jobs()")
 
 
 async def test_two_rescues_at_once_count_one_attempt(

@@ -9,7 +9,7 @@ from asyncq.domain.outcome import Settlement
 from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
 from tests.support.gate import Gate
-from tests.support.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.support.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues, stray_queues
 from tests.support.session import Session
 
 Settle = Callable[..., Awaitable[list[int]]]
@@ -142,16 +142,15 @@ async def test_settling_nothing_is_no_error(line: ReconnectingConnection) -> Non
     assert {} == await store.settle_rest(line, WORKER, [])
 
 
-async def test_a_settlement_does_not_free_a_queue_that_it_does_not_hold(
-    line: ReconnectingConnection, sql: Session
-) -> None:
-    """Its job lost the queue in a way that should not happen; the queue belongs to another worker now."""
+async def test_a_settlement_of_a_lost_claim_does_not_free_its_queue(line: ReconnectingConnection, sql: Session) -> None:
+    """The job was returned, and another worker has claimed it."""
     await add(sql, queue="q")
     claims = await fetch(sql)
-    await sql.execute("update asyncq._queues set locked_by = 2")
+    await change(sql, claims)
+    await fetch(sql, worker=2, token=2)
     await store.settle_rest(line, WORKER, settlements(claims, COMPLETED))
 
-    assert ["q"] == await locked_queues(sql)
+    assert (["q"], []) == (await locked_queues(sql), await stray_queues(sql))
 
 
 async def test_a_failure_that_is_settled_twice_is_recorded_once(line: ReconnectingConnection, sql: Session) -> None:

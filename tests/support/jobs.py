@@ -14,7 +14,8 @@ from tests.support.session import Session
 WORKER = 1
 NO_PARTITIONS = "delete from asyncq._partitions; delete from asyncq._wakeups"
 """Forgets what is known of all partitions."""
-BATCH_FROM = {"rows": 1000, "batched": 1}
+BATCH_FROM_ROWS = 1000
+BATCH_FROM = {"rows": BATCH_FROM_ROWS, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
 OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
 NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s"}
@@ -70,7 +71,8 @@ async def fetch(
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
     ids = await sql.values(f"select id from asyncq._tasks {names}", *([] if tasks is None else [tasks]))
-    token = token or (next(_tokens) if BATCH_FROM[form] == 1 else 1)  # a batch has one of its own
+    packs = BATCH_FROM[form] < BATCH_FROM_ROWS  # a batch has a token of its own
+    token = token or (next(_tokens) if packs else 1)
     claims: list[dict[str, Any]] = []
 
     async def run(name: str, number: int) -> asyncpg.Record:
@@ -82,8 +84,8 @@ async def fetch(
 
     # As a worker does: again at once if something is left.
     while (await run("fetch_partitions", token))["again_s"] == 0:
-        token = next(_tokens) if BATCH_FROM[form] == 1 else token
-    await run("fetch_jobs", next(_tokens) if BATCH_FROM[form] == 1 else token)
+        token = next(_tokens) if packs else token
+    await run("fetch_jobs", next(_tokens) if packs else token)
     return sorted(claims, key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]))
 
 

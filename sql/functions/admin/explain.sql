@@ -87,7 +87,7 @@ begin
   if job.queue is not null then
     select running.locked_by, running.id, running.locked_at into other
       from asyncq._all_jobs() as running
-      where running.partition = job.partition and running.locked_by is not null
+      where running.queue = job.queue and running.locked_by is not null and running.shared is null
       order by running.id limit 1;
     if found then
       waits := true;
@@ -99,13 +99,17 @@ begin
         from unnest(able) as taker(id)
         join asyncq._workers as worker on worker.id = taker.id
         left join lateral (
-          select earlier.id from asyncq._jobs as earlier
-          where earlier.partition = job.partition
-            and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
-            and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
-            and asyncq._is_allowed(earlier, worker.forbidden_flags)
-            and (earlier.priority, earlier.run_at, earlier.id) < (job.priority, job.run_at, job.id)
-          order by earlier.priority, earlier.run_at, earlier.id limit 1) as ahead on true
+          select first.id
+          from asyncq._heads(job.partition) as kind
+          cross join lateral (
+            select earlier.id, earlier.priority, earlier.run_at from asyncq._jobs as earlier
+            where earlier.partition = job.partition and earlier.task_id = kind.task_id and earlier.priority = kind.priority
+              and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
+              and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
+              and asyncq._is_allowed(earlier, worker.forbidden_flags)
+              and (earlier.priority, earlier.run_at, earlier.id) < (job.priority, job.run_at, job.id)
+            order by earlier.run_at, earlier.id limit 1) as first
+          order by first.priority, first.run_at, first.id limit 1) as ahead on true
         order by ahead.id is not null, ahead.id limit 1;
       if other.id is not null then
         waits := true;

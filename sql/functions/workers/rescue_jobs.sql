@@ -1,5 +1,5 @@
--- Return the claims of dead workers, and, if thorough, those whose worker has no row. Free the queues of which no job
--- runs. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is
+-- Return the claims of dead workers, and, if thorough, those whose worker has no row. If thorough, also set right what
+-- partitions count. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is
 -- removed with the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs
 -- end, and jobs with a rerun run again. They lose no attempt, and are not in the result.
 --
@@ -98,6 +98,10 @@ begin
   -- A dead worker may have been on call.
   if cardinality(gone) > 0 then
     perform pg_notify('asyncq:jobs', 'all');
+  end if;
+  -- A job that was deleted by hand runs no more, and no wakeup says so.
+  if thorough then
+    perform asyncq._correct_counts();
   end if;
   delete from asyncq._workers as worker
     where worker.id = any(gone)

@@ -71,14 +71,14 @@ first_wakeups as materialized (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
-    order by wakeup.at, wakeup.job_id limit 2 * $3::int + 100) as woken
-  order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 100),
+    order by wakeup.at, wakeup.job_id limit 2 * $3::int + 20) as woken
+  order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 20),
 -- If they are of few partitions, which were woken often, there may be others behind them.
 further_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
     select distinct task_id, priority, gate from first_wakeups
-    where (select count(*) from first_wakeups) >= 2 * $3::int + 100
+    where (select count(*) from first_wakeups) >= 2 * $3::int + 20
       and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
@@ -222,7 +222,7 @@ found as materialized (
           where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
             and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
             and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-          order by run_at, id limit case when may.at_once = 1 then 1 else 2 * may.jobs + 100 end) as first
+          order by run_at, id limit case when may.at_once = 1 then 1 else 2 * may.jobs + 2 end) as first
         -- Of one at a time none overtakes a job that another transaction locks.
         order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
       cross join lateral (
@@ -375,7 +375,7 @@ select claimed.*, batched_claims.*, case
     when (select count(*) from taken) >= $3 then null
     -- This fetch has changed something, and has left wakeups that are due.
     when exists (select from mine)
-      and ((select count(*) from first_wakeups) >= 2 * $3::int + 100
+      and ((select count(*) from first_wakeups) >= 2 * $3::int + 20
         or (select count(*) from wanted) > (select count(*) from seen)
         or exists (
           select from kept

@@ -25,8 +25,9 @@ async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Sessio
         await sql.execute("insert into asyncq._tasks (identifier) values ('t')")
         await sql.execute(f"""
             {FILL};
-            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, queue, payload)
-            select now(), now(), now(), (select id from asyncq._tasks where identifier = 't'), 'q', '{{}}'
+            insert into asyncq._jobs (run_at, created_at, updated_at, task_id, partition, queue, payload)
+            select now(), now(), now(), (select id from asyncq._tasks where identifier = 't'),
+              asyncq._partition(1::smallint, 'q'), 'q', '{{}}'
             from generate_series(1, 5000)""")
         if request.param:
             await sql.execute("analyze asyncq._jobs")

@@ -13,7 +13,7 @@ LIVE = f"{WORKER} returning id"
 OLD = "update asyncq._workers set last_seen = now() - interval '91 s' where id = (select min(id) from asyncq._workers)"
 TAKE = """
 update asyncq._jobs set locked_by = (select min(id) from asyncq._workers), locked_at = now(), lock_token = 1"""
-LOCK = "insert into asyncq._queues (name, locked_by) select 'q', min(id) from asyncq._workers"
+COUNT = "insert into asyncq._partitions (id, running) values (asyncq._partition(1::smallint, 'q'), {})"
 END = """
 insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state)
 select id, now(), now(), now(), task_id, 'completed' from asyncq._jobs"""
@@ -27,21 +27,23 @@ INVALID = "update pg_catalog.pg_index set indisvalid = false where indexrelid = 
 
 # A law -> what breaks it, in a store with a job of the queue `q` and a worker that runs nothing.
 BROKEN = {
-    "orphan_claim": ["update asyncq._jobs set queue = null, locked_by = 99, locked_at = now(), lock_token = 1"],
-    "dead_claim": [UP_FOR_LONG, WORKER, OLD, TAKE, LOCK],
+    "orphan_claim": [
+        "update asyncq._jobs set queue = null, partition = null, locked_by = 99, locked_at = now(), lock_token = 1"
+    ],
+    "dead_claim": [UP_FOR_LONG, WORKER, OLD, TAKE, COUNT.format(1)],
     "broken_series": [
         "drop index asyncq.jobs_one_running_per_queue",
         "select asyncq.add_job('t', queue_name => 'q')",
         TAKE,
-        LOCK,
+        COUNT.format(2),
     ],
     "shared_key": [
         "drop index asyncq.jobs_key",
         "select asyncq.add_job('t')",
         "update asyncq._jobs set key = 'k'",
     ],
-    "unlocked_queue": [TAKE],
-    "orphan_queue": [LOCK],
+    "wrong_count": [TAKE],
+    "stranded_partition": ["update asyncq._jobs set run_at = now() - interval '2 s'", "delete from asyncq._wakeups"],
     "nameless_task": ["delete from asyncq._tasks"],
     "ended_twice": [END],
     "batched_twice": [PACK],
@@ -148,7 +150,7 @@ async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not
     await sql.value(LIVE)
     await add(sql, queue="q")
     await sql.execute("update asyncq._server_runs set since = clock_timestamp() - interval '11 seconds'")
-    for statement in (WORKER, OLD, TAKE, LOCK):
+    for statement in (WORKER, OLD, TAKE, COUNT.format(1)):
         await sql.execute(statement)
 
     assert set() == await laws(sql)

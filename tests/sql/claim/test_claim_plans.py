@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asyncq.testing import temporary_schema
+from tests.support.jobs import to_queue
 from tests.support.plans import cost
 from tests.support.session import Session, session
 
@@ -28,7 +29,7 @@ STATISTICS = ["never analysed", "analysed", "analysed before the claims", "plann
 @pytest.fixture(scope="module", params=STATISTICS)
 async def full(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Session]:
     """A table with 20,000 waiting jobs, and 300 claims of a dead worker."""
-    analyse = "vacuum analyze asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._queues"
+    analyse = "vacuum analyze asyncq._jobs, asyncq._workers, asyncq._batches, asyncq._partitions, asyncq._wakeups"
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         await sql.execute("alter table asyncq._jobs set (autovacuum_enabled = off)")
         await sql.execute("select asyncq._store_tasks('{t}')")
@@ -65,16 +66,16 @@ async def test_a_rescue_does_not_read_the_claims_of_the_living(full: Session) ->
     transaction = full.connection.transaction()
     await transaction.start()
     await full.execute(f"""
-        update asyncq._jobs set queue = 'zz' where id = (select min(id) from asyncq._jobs where locked_by is not null);
-        insert into asyncq._queues (name, locked_by) select 'zz', min(id) from asyncq._workers;
+        update asyncq._jobs set {to_queue("zz")}
+          where id = (select min(id) from asyncq._jobs where locked_by is not null);
         insert into asyncq._workers (id, lease, pid, concurrency, host, tasks) overriding system value
           select min(id) - 1, '1 h', 1, 1, 'h', '{{t}}' from asyncq._workers;
         insert into asyncq._jobs
-            (run_at, created_at, updated_at, task_id, queue, payload, locked_by, locked_at, lock_token)
-          select now(), now(), now(), 1, 'q' || i, '{{}}', (select min(id) from asyncq._workers), now(), 1
+            (run_at, created_at, updated_at, task_id, queue, partition, payload, locked_by, locked_at, lock_token)
+          select now(), now(), now(), 1, 'q' || i, asyncq._partition(1::smallint, 'q' || i), '{{}}',
+            (select min(id) from asyncq._workers), now(), 1
           from generate_series(1, {OTHERS}) as i;
-        insert into asyncq._queues (name, locked_by)
-          select 'q' || i, (select min(id) from asyncq._workers) from generate_series(1, {OTHERS}) as i""")
+        insert into asyncq._partitions (id, running) select partition, 1 from asyncq._jobs where queue is not null""")
     scans, rows = (await cost(full, full.rows(CALLS["rescue"])))["_jobs"]
     await transaction.rollback()
 

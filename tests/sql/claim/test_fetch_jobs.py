@@ -11,7 +11,7 @@ from asyncq.store.statements import query
 from tests.support.jobs import add, add_many, change, complete, fetch, fetched, locked_queues
 from tests.support.session import Session
 
-WINDOW = 102
+WINDOW = 22
 """At how many wakeups a fetch of one job looks first."""
 
 FORMS = pytest.mark.parametrize("form", ["rows", "batched"])

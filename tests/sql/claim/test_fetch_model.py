@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.jobs import WORKER, jobs_of
+from tests.support.jobs import BATCH_FROM, NO_PARTITIONS, fetch, locked_queues, stray_queues, wake
 from tests.support.session import Session
 from tests.support.soaking import TIMES
+
+TASKS = """
+insert into asyncq._tasks (id, identifier) overriding system value values (1, 't1'), (2, 't2'), (3, 't3')
+  on conflict do nothing"""
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,7 @@ def expected(rows: list[Row], limit: int, cursor: tuple[int, int, int] | None, s
 
 async def store(sql: Session, rows: list[Row]) -> None:
     """Write the table; ids begin with 1."""
-    await sql.execute("""
-        delete from asyncq._jobs;
-        delete from asyncq._batches;
-        delete from asyncq._queues""")
+    await sql.execute(f"delete from asyncq._jobs; delete from asyncq._batches; {NO_PARTITIONS}")
     await sql.rows(
         """
         insert into asyncq._jobs (id, queue, priority, run_at, task_id, flags, attempts, max_attempts,
@@ -96,9 +98,11 @@ async def store(sql: Session, rows: list[Row]) -> None:
         if rows
         else [[]] * 7,
     )
+    await sql.execute(TASKS)
+    await wake(sql)
     await sql.execute("""
-        insert into asyncq._queues (locked_by, name)
-          select locked_by, queue from asyncq._jobs where locked_by is not null and queue is not null""")
+        insert into asyncq._partitions (id, running, key)
+          select partition, 1, queue from asyncq._jobs where locked_by is not null and queue is not null""")
 
 
 @settings(max_examples=120 * TIMES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -119,13 +123,17 @@ async def test_a_fetch_claims_the_jobs_of_the_model(
 ) -> None:
     """All rules apply at once: order, limit, queues, tasks, flags, discarded and claimed jobs."""
     await store(sql, rows)
-    asked = (WORKER, 1, limit, "{1,2}", ["bad"])
-    answer = await sql.run("fetch_jobs", *asked, *await place(sql, cursor), None, since_s, batch_from, "{}")
-    claims = jobs_of(answer, 1)
-    locked = await sql.values("select name from asyncq._queues where locked_by = $1 order by name", WORKER)
+    after = await place(sql, cursor)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BATCH_FROM, "model", batch_from)
+        claims = await fetch(
+            sql, limit, tasks=["t1", "t2"], forbidden=["bad"], after=after, since_s=since_s, form="model"
+        )
+    queues = {claim["queue"] for claim in claims} | {row.queue for row in rows if row.claimed}
 
     assert expected(rows, limit, cursor, since_s) == {claim["id"] for claim in claims}
-    assert sorted(claim["queue"] for claim in claims if claim["queue"]) == locked
+    assert sorted(queues - {None}) == await locked_queues(sql)
+    assert [] == await stray_queues(sql)
 
 
 async def place(sql: Session, cursor: tuple[int, int, int] | None) -> tuple[Any, Any, Any]:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support.jobs import add, add_many, claimed, fetch
+from tests.support.jobs import NO_PARTITIONS, add, add_many, claimed, fetch
 from tests.support.locks import be_up_for_long, end_the_grace, let_go, register
 from tests.support.session import Session, session
 
@@ -17,7 +17,6 @@ LONG_AGO = "update asyncq._workers set last_seen = last_seen - lease - interval 
 HOLDS = {
     "an administrator": ("select from asyncq.reschedule_jobs(array[$1::bigint], priority => 1)", 1),
     "a transaction of its own": ("select from asyncq._jobs where id = $1 for key share", 1),
-    "a writer of the queue": ("select from asyncq._queues for update", 2),
 }
 
 
@@ -25,7 +24,7 @@ HOLDS = {
 async def emptied(own: Session) -> AsyncIterator[None]:
     """At the end no claim is left."""
     yield
-    await own.execute("delete from asyncq._jobs; delete from asyncq._queues; delete from asyncq._workers")
+    await own.execute("delete from asyncq._jobs; delete from asyncq._workers; " + NO_PARTITIONS)
 
 
 @asynccontextmanager
