@@ -119,6 +119,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
+from asyncq.domain.limit_info import LimitInfo, LimitValues, PartitionInfo
 from asyncq.domain.many import Collect
 from asyncq.domain.pause import Pause
 from asyncq.domain.progress import Progress
@@ -223,6 +224,8 @@ __all__ = [
     "LifespanFailed",
     "Limit",
     "LimitChanged",
+    "LimitInfo",
+    "LimitValues",
     "LinearRetry",
     "ListenConnected",
     "ListenLost",
@@ -234,6 +237,7 @@ __all__ = [
     "OnConflict",
     "PartRecovered",
     "PartitionBackedOff",
+    "PartitionInfo",
     "Pause",
     "Paused",
     "PollingOnly",

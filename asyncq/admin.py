@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal
 
+import msgspec
+
 from asyncq.domain.administration import (
     Counts,
     EndedJob,
@@ -24,13 +26,21 @@ from asyncq.domain.administration import (
 )
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.checkup import Checkup, Repaired
-from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job, check_key
+from asyncq.domain.limit import Rate
+from asyncq.domain.limit_info import (
+    LimitInfo,
+    PartitionInfo,
+    check_partitions,
+    check_texts,
+    limit_values,
+    partition_values,
+)
 from asyncq.domain.pause import Pause, check_pause
 from asyncq.domain.states import JobState
 from asyncq.store import admin as store
 from asyncq.store import checkup as checkups
-from asyncq.store import pauses
+from asyncq.store import limit_admin, pauses
 from asyncq.store.callers import changing
 from asyncq.store.database import CallersConnection, Connection, Database
 
@@ -594,6 +604,143 @@ class Admin:
         async with self._acquire() as mine:
             return await pauses.paused(self._database, mine)
 
+    async def limits(self) -> list[LimitInfo]:
+        """Read the limits of tasks, and the queues that have a limit of their own.
+
+        Returns:
+            The limits, in the order of their names, with the values that were declared and those that were set.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await limit_admin.limits(self._database, mine)
+
+    async def set_limit(
+        self,
+        name: str,
+        *,
+        concurrency: int | None | msgspec.UnsetType = msgspec.UNSET,
+        rate: Rate | None | msgspec.UnsetType = msgspec.UNSET,
+        total: int | None | msgspec.UnsetType = msgspec.UNSET,
+        total_rate: Rate | None | msgspec.UnsetType = msgspec.UNSET,
+        by: str | None = None,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+    ) -> LimitInfo:
+        """Set values of a limit in place of those that workers declare, until `unset_limit`; no deployment undoes it.
+
+        A value that is not given stays as it is, and None is no limit. Jobs that run already go on, also if more of
+        them run than the limit is now.
+
+        Args:
+            name: The name of the limit, which is that of its task by default; or a queue with a limit of its own.
+            concurrency: How many jobs of each key may run at once, 1 to 32,767; of all jobs if the limit has no key.
+            rate: How many jobs of each key may start in a time; of all jobs if the limit has no key.
+            total: How many jobs of all keys may run at once, 1 to 32,767.
+            total_rate: How many jobs of all keys may start in a time.
+            by: Who, 1 to 128 characters; the role of the session by default.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The limit as it is now.
+
+        Raises:
+            InvalidJob: A value is not valid, or no worker has declared the limit.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        given = limit_values(name, by, at_once=concurrency, rate=rate, total=total, total_rate=total_rate)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            return await limit_admin.set_limit(self._database, mine, name, given, by)
+
+    async def unset_limit(
+        self,
+        name: str,
+        key: str | None = None,
+        *,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+    ) -> LimitInfo:
+        """Undo `set_limit`, or with a key `set_partition`: the declared values are in force again.
+
+        Args:
+            name: As in `set_limit`.
+            key: The key; by default the values of all keys are unset.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Returns:
+            The limit as it is now.
+
+        Raises:
+            InvalidJob: No worker has declared the limit, or there is a key and the limit has none.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        check_texts(name=name, key=key)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            return await limit_admin.unset_limit(self._database, mine, name, key)
+
+    async def set_partition(
+        self,
+        limit: str,
+        key: str,
+        *,
+        concurrency: int | None = None,
+        rate: Rate | None = None,
+        weight: float | None = None,
+        by: str | None = None,
+        connection: CallersConnection | None = None,
+        autocommit: bool = False,
+    ) -> None:
+        """Set values of one key of a limit in place of those of the limit, until `unset_limit` with the key.
+
+        Args:
+            limit: The name of the limit.
+            key: The key, as it is in payloads.
+            concurrency: How many of its jobs may run at once, 1 to 32,767; unchanged by default.
+            rate: How many of its jobs may start in a time; unchanged by default.
+            weight: How many turns it gets beside other keys, 0.01 to 100; unchanged by default.
+            by: As in `set_limit`.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Raises:
+            InvalidJob: A value is not valid, no worker has declared the limit, or it has no key.
+            StoreError: The database cannot be used.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        values = partition_values(limit, key, by, at_once=concurrency, rate=rate, weight=weight)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            await limit_admin.set_partition(self._database, mine, limit, key, *values, by)
+
+    async def partitions(self, limit: str, *, most: int = 100) -> list[PartitionInfo]:
+        """Read the keys of a limit that have jobs or values of their own, or a queue.
+
+        Args:
+            limit: The name of the limit, or of a queue.
+            most: How many keys at most, 1 to 1000; 100 by default.
+
+        Returns:
+            The keys, those with most running jobs first. Of very many keys it shows some thousand at most.
+
+        Raises:
+            InvalidJob: Nothing has this name, or `most` is out of range.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        check_partitions(limit, most)
+        async with self._acquire() as mine:
+            return await limit_admin.partitions(self._database, mine, limit, most)
+
     async def now(self) -> datetime:
         """Read the clock of the server, which decides when jobs are due.
 
@@ -647,10 +794,7 @@ class Admin:
         """
         check_job_id(job_id)
         async with self._acquire() as mine:
-            found = await store.explain(self._database, mine, job_id)
-        if found is None:
-            raise JobNotFound(job_id)
-        return found
+            return await store.explain(self._database, mine, job_id)
 
     async def checkup(self) -> Checkup:
         """Check the store: its server, its workers, and the laws that every consistent store obeys.

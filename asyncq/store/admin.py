@@ -9,6 +9,7 @@ import msgspec
 from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.envelope import PREFIX
+from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
@@ -156,11 +157,11 @@ async def counts(database: Database, connection: Connection, *, exact: bool) -> 
     return Counts(**{row["state"]: row["jobs"] for row in rows}, estimated=estimated)
 
 
-async def explain(database: Database, connection: Connection, job_id: int) -> Explanation | None:
-    """Return the reasons why a job does not run; None if there is no such job."""
+async def explain(database: Database, connection: Connection, job_id: int) -> Explanation:
+    """Return the reasons why a job does not run; JobNotFound if there is no such job."""
     rows = await database.fetch(connection, "explain", job_id)
     if not rows:
-        return None
+        raise JobNotFound(job_id)
     reasons = tuple(Reason(row["reason"], row["detail"]) for row in rows)
     return Explanation(job_id, reasons[0].reason == "ready", reasons)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from asyncq.domain.declaration import Declaration
 from asyncq.domain.errors import ConfigurationError
-from asyncq.domain.limit_info import LimitValues
+from asyncq.domain.limit_info import Kind, LimitValues, phrase
 from asyncq.domain.sentence import command
 from asyncq.store.arrays import array_text
 from asyncq.store.database import ReconnectingConnection, Record
@@ -96,8 +96,8 @@ class ChangedLimit(msgspec.Struct, frozen=True):
     """A limit that the last worker had declared with other values."""
 
     name: str
-    before: LimitValues
-    after: LimitValues
+    before: str
+    after: str
     was_by: str
 
 
@@ -111,12 +111,16 @@ class Declared(msgspec.Struct, frozen=True):
 async def declare_limits(line: ReconnectingConnection, declaration: Declaration, by: str) -> Declared:
     """Store the limits of a worker; `by` is its name."""
     rows = await line.fetch("declare_limits", msgspec.json.encode(declaration).decode(), by)
-    changed = [
-        ChangedLimit(row["name"], _read_values(row["before"]), _read_values(row["after"]), row["was_by"])
-        for row in rows
-        if row["after"] is not None
-    ]
-    return Declared(changed, {row["name"] for row in rows if row["after"] is None})
+    changed: list[ChangedLimit] = []
+    for row in rows:
+        if row["kind"] != "task":
+            before, after = (_said(row["kind"], row[values]) for values in ("before", "after"))
+            changed.append(ChangedLimit(row["name"], before, after, row["was_by"]))
+    return Declared(changed, {row["name"] for row in rows if row["kind"] == "task"})
+
+
+def _said(kind: Kind, values: str) -> str:
+    return phrase(_read_values(values), kind)
 
 
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:

@@ -58,6 +58,60 @@ select case when held.id >> 48 = 1 then 'queue' else 'key' end, case when held.i
 from asyncq._partitions as held join asyncq._limits as of_all on of_all.id = held.id >> 48
 where held.paused_at is not null;
 
+-- The limits of tasks, and the queues whose limit was declared or set by hand. Columns may be added at its end and are
+-- never removed.
+--   kind       limit or queue
+--   at_once, rate, per_s, total, total_rate, total_per_s, fair   the values in force: each key may have so many jobs at once, and
+--              so many starts in per_s seconds; total and total_rate are those of all keys
+--   by         the members of payloads that are the key, of each task
+--   declared, overrides   the values that a worker declared, and those that were set by hand and replace them
+--   waiting    its jobs that have not started, counted to 1,000
+--   full       its keys that have as many running jobs as they may
+create view asyncq.limits as
+select 'limit' as kind, held.name, held.at_once, held.rate, held.per_s, held.total, held.total_rate, held.total_per_s, held.fair,
+  uses.tasks, uses.by, held.declared, held.declared_by, held.declared_at, held.overrides, held.set_by, held.set_at, held.paused_at,
+  greatest(0, counted.running - counted.ended) as running, waiting.jobs as waiting, counted."full"
+from asyncq._limits as held
+cross join lateral (
+  select coalesce(array_agg(task.identifier order by task.identifier), '{}') as tasks,
+    coalesce(array_agg(distinct array_to_string(task.by, '.')) filter (where task.by is not null), '{}') as by
+  from asyncq._tasks as task where task.limit_id = held.id) as uses
+cross join lateral (
+  select
+    coalesce(
+      sum(partition.running) filter (where partition.id & 281474976710655 = 281474976710655),
+      sum(partition.running), 0)::int as running,
+    count(*) filter (where partition.running >= coalesce(partition.at_once, held.at_once)
+      and partition.id & 281474976710655 <> 281474976710655)::int as "full",
+    coalesce((
+      select sum(wakeup.freed) from asyncq._wakeups as wakeup
+      where wakeup.freed > 0 and wakeup.partition >= held.id::bigint << 48 and wakeup.partition < (held.id + 1)::bigint << 48
+        and (wakeup.partition & 281474976710655 = 281474976710655) = (held.total is not null or held.total_rate is not null)), 0)::int
+      as ended
+  from asyncq._partitions as partition
+  where partition.id >= held.id::bigint << 48 and partition.id < (held.id + 1)::bigint << 48) as counted
+cross join lateral (
+  select count(*)::int as jobs
+  from (
+    select from asyncq._jobs as job
+    where job.partition >= held.id::bigint << 48 and job.partition < (held.id + 1)::bigint << 48
+      and job.locked_by is null and job.attempts < job.max_attempts limit 1000) as ready) as waiting
+where held.name is not null
+union all
+select 'queue', queue.key, coalesce(queue.at_once, 1), queue.rate, queue.per_s, null, null, null, false, '{}', '{}', queue.declared,
+  queue.declared_by, null, queue.overrides, queue.set_by, queue.set_at, queue.paused_at,
+  greatest(0, queue.running - counted.ended), waiting.jobs, (queue.running >= coalesce(queue.at_once, 1))::int
+from asyncq._partitions as queue
+cross join lateral (
+  select coalesce(sum(wakeup.freed), 0)::int as ended from asyncq._wakeups as wakeup
+  where wakeup.freed > 0 and wakeup.partition = queue.id) as counted
+cross join lateral (
+  select count(*)::int as jobs
+  from (
+    select from asyncq._jobs as job
+    where job.partition = queue.id and job.locked_by is null and job.attempts < job.max_attempts limit 1000) as ready) as waiting
+where queue.id >= 1::bigint << 48 and queue.id < 2::bigint << 48 and (queue.declared is not null or queue.overrides is not null);
+
 -- The attempts that failed, also of jobs that have ended. Columns may be added at its end and are never removed.
 create view asyncq.attempts as
 select attempt.job_id, attempt.number, attempt.kind, attempt.started_at, attempt.ended_at, attempt.worker_id, attempt.error

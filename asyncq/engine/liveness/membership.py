@@ -106,9 +106,8 @@ class Membership:
         ]
         await store.keep_tasks(self._line, kept)
         for limit in declared.changed:
-            before, after = str(limit.before), str(limit.after)
-            event = LimitChanged(limit=limit.name, before=before, after=after, by=by, was_by=limit.was_by)
-            self._observers.emit(event)
+            changed = LimitChanged(limit=limit.name, before=limit.before, after=limit.after, by=by, was_by=limit.was_by)
+            self._observers.emit(changed)
 
     def questioned(self) -> None:
         """Start nothing before the next beat: others ask whether this worker is alive, or have declared it dead."""

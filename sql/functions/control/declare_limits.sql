@@ -6,7 +6,7 @@
 -- without values names a task whose row another transaction locks. The worker must not wait for that, nor take such
 -- jobs without their limit: it asks again.
 create or replace function asyncq._declare_limits(declaration json, declared_by text)
-  returns table (name text, before jsonb, after jsonb, was_by text)
+  returns table (kind text, name text, before jsonb, after jsonb, was_by text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   as $$
@@ -28,7 +28,7 @@ begin
     select row.* into held from asyncq._limits as row where row.id = limit_id for update;
     if held.declared is distinct from wanted.given then
       if held.declared is not null then
-        return query select wanted.name, held.declared, wanted.given, held.declared_by;
+        return query select 'limit', wanted.name, held.declared, wanted.given, held.declared_by;
       end if;
       held.declared := wanted.given;
       held.declared_at := moment;
@@ -36,9 +36,9 @@ begin
       perform asyncq._store_limit(held);
     end if;
   end loop;
-  return query select task.identifier, null::jsonb, null::jsonb, null::text
+  return query select 'task', task.identifier, null::jsonb, null::jsonb, null::text
     from asyncq._declare_tasks(declaration -> 'tasks') as task(identifier);
-  return query select queue.name, queue.before, queue.after, queue.was_by
+  return query select 'queue', queue.name, queue.before, queue.after, queue.was_by
     from asyncq._declare_queues(declaration -> 'queues', declared_by) as queue;
 end
 $$;

@@ -1,0 +1,4 @@
+-- set_limit(name text, at_once int, rate int, per_s float8, total int, total_rate int, total_per_s float8, unlimited text[], by text) -> kind text, name text, at_once int, rate int, per_s float8, total int, total_rate int, total_per_s float8, fair boolean, tasks text[], by text[], declared jsonb, declared_by text, declared_at timestamptz, overrides jsonb, set_by text, set_at timestamptz, paused_at timestamptz, running int, waiting int, full int
+select kind, name, at_once, rate, per_s, total, total_rate, total_per_s, fair, tasks, by, declared, declared_by, declared_at, overrides, set_by, set_at, paused_at, running, waiting, "full"
+from asyncq.set_limit(
+  $1::text, $2::int, $3::int, $4::float8, $5::int, $6::int, $7::float8, unlimited => $8::text[], by => $9::text)
