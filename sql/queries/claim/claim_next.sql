@@ -3,7 +3,7 @@
 -- to max queues. Of such a partition as many jobs run as before, so its row is not written. The next job is the first
 -- that is ready. If it is not due, not for this worker, or locked by another transaction, the partition is woken, and a
 -- fetch decides. So it is if the partition is paused, or its limit is less than what runs: one start may pass at that
--- moment.
+-- moment. A start that a rate counts is left to a fetch too, and so is one that another gate counts than the end.
 -- results and ages are those of settle_completed.
 -- Rows: first one for each settled job, with its id in settled, then the claims.
 with given as materialized (
@@ -21,9 +21,12 @@ gone as (
   returning id, partition, task_id, shared, case when $9::text is not null then asyncq._keep_completed(
     job, (select ids from given), (select results from given), (select ages from given)) end),
 heads as materialized (
-  select head.id, ended.partition, ended.shared
+  select head.id, ended.partition, ended.shared, ended.gate
   from (
-    select gone.partition, bool_or(gone.shared) as shared from gone
+    select gone.partition, bool_or(gone.shared) as shared, (
+        select of_task.id from asyncq._tasks as task join asyncq._limits as of_task on of_task.id = task.limit_id
+        where task.id = min(gone.task_id) and (of_task.total is not null or of_task.total_rate is not null)) as gate
+    from gone
     where gone.partition is not null
       and not exists (select from asyncq._limits where id = 0 and paused_at is not null)
       and exists (
@@ -31,7 +34,7 @@ heads as materialized (
         join asyncq._limits as of_all on of_all.id = (held.id >> 48)::smallint
         where held.id = gone.partition and held.paused_at is null
           and (held.not_before is null or held.not_before <= coalesce($8, asyncq.now()))
-          and held.running <= coalesce(held.at_once, of_all.at_once) offset 0)
+          and held.running <= coalesce(held.at_once, of_all.at_once) and coalesce(held.rate, of_all.rate) is null offset 0)
     group by gone.partition having count(*) = 1 limit $4::int) as ended
   cross join lateral (
     select first.id
@@ -51,9 +54,14 @@ next as materialized (
     where id = heads.id and job.partition = heads.partition
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
       and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
-      and not exists (
-        select from asyncq._tasks as task left join asyncq._limits as of_task on of_task.id = task.limit_id
-        where task.id = job.task_id and (task.paused_at is not null or of_task.paused_at is not null) offset 0)
+      and exists (
+        select
+        from asyncq._tasks as task
+        left join asyncq._limits as of_task on of_task.id = task.limit_id
+        left join asyncq._partitions as gate on of_task.total is not null and gate.id = asyncq._gate(of_task.id)
+        where task.id = job.task_id and task.paused_at is null and of_task.paused_at is null and of_task.total_rate is null
+          and (of_task.total is null or gate.running <= of_task.total and of_task.id = heads.gate)
+          and (of_task.total is not null or heads.gate is null) offset 0)
     for update skip locked) as job),
 woken as (
   insert into asyncq._wakeups (at, partition, job_id, task_id, freed, priority)
