@@ -50,7 +50,10 @@ begin
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
     select min(job.run_at), job.partition, (array_agg(job.id order by job.run_at, job.id))[1], job.task_id, job.priority, job.flags
     from unnest(ids) as given(id)
-    cross join lateral (select * from asyncq._jobs as stored where stored.id = given.id offset 0) as job
+    cross join lateral (
+      select stored.id, stored.run_at, stored.partition, stored.task_id, stored.priority, stored.flags, stored.locked_by,
+        stored.attempts, stored.max_attempts
+      from asyncq._jobs as stored where stored.id = given.id offset 0) as job
     where job.partition is not null and job.locked_by is null and job.attempts < job.max_attempts
     group by job.partition, job.task_id, job.priority, job.flags, greatest(job.run_at, moment);
 end
