@@ -89,6 +89,7 @@ wakeups as materialized (
   select * from first_wakeups where not exists (select from further_wakeups)
   union all
   select * from further_wakeups),
+looked_at as materialized (select array_agg(row_ctid order by row_ctid) as row_ctids from wakeups),
 -- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is how
 -- many jobs it takes at first, jobs the sum of these up to it.
 wanted as materialized (
@@ -179,8 +180,7 @@ heard as materialized (
     select row_ctid from wakeups where (partition in (select id from known)) is true
     union all
     -- Those of other tasks that count ended claims: they are inserted again without the count.
-    select ended.row_ctid from known cross join lateral (
-      select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup where wakeup.partition = known.id and wakeup.freed > 0) as ended))
+    select wakeup.ctid from asyncq._wakeups as wakeup where wakeup.partition = any(array(select id from known)) and wakeup.freed > 0))
   returning partition, freed, ctid as row_ctid, at, job_id, task_id, priority, flags),
 room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
@@ -324,7 +324,8 @@ kept as (
         and wakeup.job_id = later.job_id
         and wakeup.partition = later.id offset 0))
   union all
-  select at, partition, job_id, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
+  select at, partition, job_id, task_id, priority, flags from heard
+  where ((select row_ctids from looked_at))[width_bucket(row_ctid, (select row_ctids from looked_at))] is distinct from row_ctid
   union all
   -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
   select greatest(
