@@ -121,7 +121,7 @@ class Client:
         self._listen_database = listen_database(self._database, listen_dsn)
         # A pooler's sessions keep no prepared statements.
         self._hints = None if self._database.is_pooled else HandoffHints()
-        self._registry = None if tasks is None else Registry(tasks)
+        self._registry = None if tasks is None else Registry(tasks, encoded=codec is not None)
         self._window = check_window(idempotency_window)
         self._retry_for_s = seconds(retry_for, "retry_for")
         self._pool_size = whole_number("pool_size", pool_size, 1, 1000)

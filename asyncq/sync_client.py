@@ -75,7 +75,7 @@ class SyncClient:
         self._max_payload = whole_number("max_payload", max_payload, 1, LARGEST_PAYLOAD)
         self._schema = Schema(schema, None if codec is None else Envelopes(codec, self._max_payload))
         self._source = None if dsn is None and pool is None else PsycopgSource(dsn, pool, self._schema.schema)
-        self._registry = None if tasks is None else Registry(tasks)
+        self._registry = None if tasks is None else Registry(tasks, encoded=codec is not None)
         self._window = check_window(idempotency_window)
         self._use_local_time = use_local_time
         # An engine, a connection or the own source -> the function by which its role may add jobs.

@@ -127,7 +127,7 @@ class Worker:
     ) -> None:
         self._database = Database(dsn, schema, None if codec is None else Envelopes(codec))
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
-        self._registry = Registry(tasks)
+        self._registry = Registry(tasks, encoded=codec is not None)
         self._items = gather(crontab, self._registry)
         self._options = worker_options(
             concurrency=concurrency,

@@ -90,6 +90,14 @@ def declaration_of(
     )
 
 
+def check_keys_are_clear(declaration: Declaration) -> None:
+    """Raise TaskError if the database would look for a key in payloads that a codec encodes."""
+    for task in declaration.tasks:
+        if task.by is not None:
+            said = f"its limit has the key {'.'.join(task.by)!r}, which the database does not find in encoded payloads"
+            raise TaskError(f"task {task.identifier!r}: {said}; use a limit without a key, or no codec")
+
+
 def _declared_task(task: str, limit: TaskLimit | None) -> DeclaredTask:
     return DeclaredTask(task) if limit is None else DeclaredTask(task, limit.name or task, limit.by)
 

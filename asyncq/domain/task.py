@@ -16,7 +16,7 @@ import msgspec
 from asyncq.domain.address import address_of
 from asyncq.domain.around import Middleware, check_middleware
 from asyncq.domain.cron.text import Recurrence, items_of_task, several
-from asyncq.domain.declaration import declaration_of
+from asyncq.domain.declaration import check_keys_are_clear, declaration_of
 from asyncq.domain.errors import ConfigurationError, InvalidCrontab, InvalidJob, TaskError, UnknownTask
 from asyncq.domain.events import JobDiscarded
 from asyncq.domain.hints import ADDING, TASK_OPTIONS, hint
@@ -554,7 +554,7 @@ def _name_of(handler: Any) -> str:
 
 
 class Registry(dict[str, Task[...]]):
-    """The tasks of a worker or a client, by name.
+    """The tasks of a worker or a client, by name. With `encoded`, a codec encodes the payloads of their jobs.
 
     Attributes:
         declaration: The limits of the tasks, and of the queues that the list has too.
@@ -563,7 +563,7 @@ class Registry(dict[str, Task[...]]):
         TaskError: Two tasks share a name, an element is no task and no Queue, or the limits contradict each other.
     """
 
-    def __init__(self, tasks: Iterable[Task[...] | Queue]) -> None:
+    def __init__(self, tasks: Iterable[Task[...] | Queue], *, encoded: bool = False) -> None:
         super().__init__()
         if isinstance(tasks, Task):
             raise TaskError(f"tasks must be a list, got {tasks!r} alone")
@@ -583,6 +583,8 @@ class Registry(dict[str, Task[...]]):
                 )
         used = {item.queue for item in self.values() if item.queue is not None}
         self.declaration = declaration_of({name: item.limit for name, item in self.items()}, queues, used)
+        if encoded:
+            check_keys_are_clear(self.declaration)
 
     def find(self, name: str) -> Task[...]:
         """Find a task by its name, or raise UnknownTask with the most similar name."""

@@ -5,12 +5,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from asyncq import Client, Limit, Queue, Rate, Task, TaskError, Worker, task
+from asyncq import Client, Codec, Limit, Queue, Rate, Task, TaskError, Worker, task
 from asyncq.domain.declaration import DeclaredLimit, DeclaredQueue, DeclaredTask
 from asyncq.domain.task import Registry
 
 DSN = "postgresql://localhost/none"
 TENANTS = Limit(3, by="tenant_id", name="tenants")
+
+
+class Plain(Codec):
+    """A codec."""
+
+    key_id = "plain"
+
+    def encode(self, task: str, data: bytes) -> bytes:
+        return data
+
+    def decode(self, task: str, data: bytes, key_id: str) -> bytes:
+        return data
 
 
 def made(name: str, **options: Any) -> Task[...]:
@@ -120,6 +132,17 @@ def test_contradictions_are_found_when_a_worker_or_a_client_is_made(kind: Any) -
     """A test of a service finds them without a database."""
     with pytest.raises(TaskError, match="declare it alike"):
         kind(DSN, tasks=[made("a", concurrency=TENANTS), made("b", concurrency=Limit(4, by="x", name="tenants"))])
+
+
+@pytest.mark.parametrize("kind", [Worker, Client])
+def test_a_key_that_a_codec_hides_is_refused(kind: Any) -> None:
+    """All encoded payloads would have the empty key: a limit of each tenant would be one of all."""
+    with pytest.raises(TaskError) as caught:
+        kind(DSN, tasks=[made("a", concurrency=3), made("b", fair="to.tenant")], codec=Plain())
+
+    said = "its limit has the key 'to.tenant', which the database does not find in encoded payloads"
+    assert f"task 'b': {said}; use a limit without a key, or no codec" == str(caught.value)
+    assert kind(DSN, tasks=[made("a", concurrency=3)], codec=Plain())
 
 
 def test_a_declaration_is_json() -> None:
