@@ -14,15 +14,7 @@
 -- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. The answer has at least
 -- one row, without a claim if need be.
 with recursive
--- The tasks of this worker whose jobs have no partition: those without a limit. A paused task has a limit. No row while
--- everything is paused.
-plain_tasks(ids) as materialized (
-  select array(
-    select id from unnest(known.ids) as id
-    where (id not in (select task.id from asyncq._tasks as task where task.limit_id is not null)) is true)
-  from (
-    select $4::text::int[] as ids
-    where not exists (select from asyncq._limits where id = 0 and paused_at is not null)) as known),
+plain_tasks(ids) as materialized (select asyncq._plain_tasks($4::text::int[])),
 -- The priorities of jobs without a partition, from the cursor on.
 priorities(priority, after_run_at, after_id) as (
   (select priority,
@@ -86,25 +78,12 @@ batched_claims as (
     array_send(max_attempts) as limits, array_send(priority) as priorities, array_send(run_at) as due,
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
     array_to_string(meta::text[], chr(30), '') as metas
-  from batch),
--- The tasks and priorities that have wakeups.
-kinds(task_id, priority) as (
-  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
-  union all
-  select further.task_id, further.priority from kinds
-  cross join lateral (
-    select task_id, priority from asyncq._wakeups as wakeup
-    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
-    order by wakeup.task_id, wakeup.priority limit 1) as further)
+  from batch)
 select claimed.*, batched_claims.*, exists (
-    select from kinds
+    select from (select $4::text::int[] as task_ids offset 0) as worker
+    cross join lateral asyncq._woken_kinds(worker.task_ids) as kind
     cross join lateral (
       select from asyncq._wakeups as wakeup
-      where wakeup.task_id = kinds.task_id and wakeup.priority = kinds.priority and wakeup.at <= coalesce($9, asyncq.now())
-      limit 1) as woken
-    where kinds.task_id = any((select $4::text::int[])::int[])
-      and not exists (
-        select from asyncq._tasks as task left join asyncq._limits as of_task on of_task.id = task.limit_id
-        where task.id = kinds.task_id and (task.paused_at is not null or of_task.paused_at is not null) offset 0)
-  ) as are_woken
+      where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
+      limit 1) as woken) as are_woken
 from (select) as always left join (claimed full join batched_claims on false) on true

@@ -6,39 +6,10 @@
 --
 -- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
 -- partitions are those of the jobs of the batch.
-with recursive
--- The tasks of this worker whose jobs have no partition: those without a limit. A paused task has a limit. No row while
--- everything is paused.
-plain_tasks(ids) as materialized (
-  select array(
-    select id from unnest(known.ids) as id
-    where (id not in (select task.id from asyncq._tasks as task where task.limit_id is not null)) is true)
-  from (
-    select $4::text::int[] as ids
-    where not exists (select from asyncq._limits where id = 0 and paused_at is not null)) as known),
--- The tasks and priorities that have wakeups, one index probe each.
-kinds(task_id, priority) as (
-  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
-  union all
-  select further.task_id, further.priority from kinds
-  cross join lateral (
-    select task_id, priority from asyncq._wakeups as wakeup
-    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
-    order by wakeup.task_id, wakeup.priority limit 1) as further),
--- Those of tasks that this worker knows, and that are not paused; with the limit of all jobs of the task, if it has one.
+with
+-- The tasks and priorities that were woken for this worker, with the limit of all jobs of the task.
 kinds_here as materialized (
-  select kinds.task_id, kinds.priority, task.gate, task.total, task.total_rate, task.total_per_s
-  from kinds
-  cross join lateral (
-    select of_all.gate, of_all.total, of_all.total_rate, of_all.total_per_s
-    from asyncq._tasks as known
-    left join lateral (
-      select case when total is not null or total_rate is not null then asyncq._gate(id) end as gate, total, total_rate,
-        total_per_s, paused_at
-      from asyncq._limits where id = known.limit_id) as of_all on true
-    where known.id = kinds.task_id and known.paused_at is null and of_all.paused_at is null) as task
-  where kinds.task_id = any((select $4::text::int[])::int[])
-    and not exists (select from asyncq._limits where id = 0 and paused_at is not null)),
+  select kind.* from (select $4::text::int[] as task_ids offset 0) as worker cross join lateral asyncq._woken_kinds(worker.task_ids) as kind),
 -- Their gates, locked. Another fetch that holds one decides about it: this one leaves the wakeups of its tasks.
 gates as materialized (
   select gate.id, gate.total, gate.total_rate, gate.total_per_s, held.running, held.not_before, held.cell, held.cells
@@ -111,34 +82,12 @@ wanted as materialized (
     cross join lateral (
       select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
   order by priority, at, job_id, id),
--- The priorities of jobs without a partition, from the cursor on, and the first of these jobs: some may come first.
-priorities(priority, after_run_at, after_id) as (
-  (select priority,
-      greatest(
-        case when priority = $6 then coalesce($7, '-infinity'::timestamptz) else '-infinity'::timestamptz end,
-        coalesce($9, asyncq.now()) - make_interval(secs => $10)),
-      case when priority = $6 then coalesce($8, 0::bigint) else 0 end
-    from asyncq._jobs as job
-    where job.partition is null and asyncq._is_ready(job) and (select ids <> '{}' from plain_tasks)
-      and (priority, run_at, id)
-        > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
-    order by priority, run_at, id limit 1)
-  union all
-  select further.priority, coalesce(coalesce($9, asyncq.now()) - make_interval(secs => $10), '-infinity'), 0::bigint
-  from priorities
-  cross join lateral (
-    select priority from asyncq._jobs as job
-    where job.partition is null and asyncq._is_ready(job) and priority > priorities.priority
-    order by priority limit 1) as further),
+-- The first jobs without a partition: some may come first.
 first_plain as materialized (
-  select ready.id, ready.priority, ready.run_at
-  from priorities
-  cross join lateral (
-    select id, priority, run_at from asyncq._jobs as job
-    where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
-      and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-      and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit $3) as ready
+  select plain.priority, plain.run_at, plain.id
+  from (select asyncq._plain_tasks($4::text::int[]) as task_ids, coalesce($9, asyncq.now()) as moment offset 0) as worker
+  cross join lateral asyncq._first_plain(
+    worker.task_ids, $5, $6, $7, $8, worker.moment, worker.moment - make_interval(secs => $10), $3) as plain
   where exists (select from wanted)
   limit $3),
 -- How many of the best may be jobs of partitions.

@@ -14,15 +14,7 @@ plain(priority) as (
   select further.priority from plain cross join lateral (
     select priority from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and priority > plain.priority
-    order by priority limit 1) as further),
-kinds(task_id, priority) as (
-  (select task_id, priority from asyncq._wakeups order by task_id, priority limit 1)
-  union all
-  select further.task_id, further.priority from kinds
-  cross join lateral (
-    select task_id, priority from asyncq._wakeups as wakeup
-    where (wakeup.task_id, wakeup.priority) > (kinds.task_id, kinds.priority)
-    order by wakeup.task_id, wakeup.priority limit 1) as further)
+    order by priority limit 1) as further)
 select extract(epoch from min(next.run_at) - coalesce($2::timestamptz, asyncq.now()))::float8 as delay_s,
   exists (select from asyncq._handoff_slots where worker_id = $6 and token = $7)
     and not exists (select from asyncq._batches where locked_by = $6 and lock_token = $7 and ids = '{}') as is_taken
@@ -33,7 +25,7 @@ from (
       and not asyncq._is_due(job, coalesce($2::timestamptz, asyncq.now()) - make_interval(secs => coalesce($1::float8, 6e10)))
     order by run_at, id limit 1) as due
   union all
-  select woken.at from kinds cross join lateral (
+  select woken.at from asyncq._kinds() as kinds cross join lateral (
     select at from asyncq._wakeups as wakeup
     where wakeup.task_id = kinds.task_id and wakeup.priority = kinds.priority
       -- Those of a gate have a negative number. An end waits there for the next fetch of its tasks, and asks for none.

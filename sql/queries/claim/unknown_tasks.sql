@@ -1,19 +1,13 @@
 -- unknown_tasks(task_ids text) -> identifier text
 -- Names of tasks that this worker does not know: among the first thousand jobs that wait, and of all partitions that
 -- were woken for them. A bounded look, never a scan.
-with recursive
-woken(task_id) as (
-  (select task_id from asyncq._wakeups order by task_id limit 1)
-  union all
-  select further.task_id from woken cross join lateral (
-    select task_id from asyncq._wakeups as wakeup where wakeup.task_id > woken.task_id order by wakeup.task_id limit 1) as further)
 select distinct task.identifier
 from (
   (select task_id from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job)
     order by priority, run_at, id limit 1000)
   union all
-  select task_id from woken) as waiting
+  select task_id from asyncq._kinds()) as waiting
 join asyncq._tasks as task on task.id = waiting.task_id
 where task.id <> all((select $1::text::int[])::int[])
 order by task.identifier
