@@ -61,7 +61,8 @@ grant execute on function asyncq.enqueue to :"enqueuer";
 -- The worker: the objects that sql/queries and the functions below use. No truncate, no triggers, no foreign keys.
 grant usage on schema asyncq to :"worker";
 grant select, insert, update on asyncq._limits to :"worker";
-grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.history, asyncq.jobs, asyncq.pauses, asyncq.progress to :"worker";
+grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.history, asyncq.jobs, asyncq.limits, asyncq.pauses,
+  asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, delete on asyncq._wakeups to :"worker";
 grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,

@@ -188,24 +188,38 @@ async def test_no_lookalike_is_executed_by_a_worker(roles: Roles, evil: str) -> 
 
 # These are inlined into the statements that call them, which a setting of their own would prevent. They call nothing by
 # a bare name that the server does not match exactly.
-INLINED = {"now", "clock", "_state", "_wake_workers"} | {
-    "_claimed",
-    "_fits_batch",
-    "_is_discarded",
-    "_has_open_slot",
-    "_is_responsive",
-    "_is_allowed",
-    "_is_due",
-    "_is_known",
-    "_is_listening",
-    "_is_live",
-    "_is_batchable",
-    "_is_ready",
-    "_lock_space",
-    "_max_attempts",
-    "_new_job",
-    "_priority",
-}
+INLINED = (
+    {"now", "clock", "_state", "_wake_workers"}
+    | {
+        "_claimed",
+        "_fits_batch",
+        "_is_discarded",
+        "_has_open_slot",
+        "_is_responsive",
+        "_is_allowed",
+        "_is_due",
+        "_is_known",
+        "_is_listening",
+        "_is_live",
+        "_is_batchable",
+        "_is_ready",
+        "_lock_space",
+        "_max_attempts",
+        "_new_job",
+        "_priority",
+    }
+    | {
+        "_allowance",
+        "_allowed_at",
+        "_cell",
+        "_ended_wakeups",
+        "_gate",
+        "_heads",
+        "_partition_of",
+        "_spent",
+        "_wake_partitions",
+    }
+)
 
 
 async def test_functions_that_any_session_calls_set_their_search_path(roles: Roles) -> None:

@@ -23,7 +23,8 @@ begin
     return asyncq._partition(1::smallint, queue);
   end if;
   return (
-    select asyncq._partition(task.limit_id, coalesce(payload #>> task.by, case when task.limit_id = 2 then task.identifier else '' end))
+    select asyncq._partition(task.limit_id, coalesce(
+      payload operator(pg_catalog.#>>) task.by, case when task.limit_id = 2 then task.identifier else '' end))
     from asyncq._tasks as task where task.id = task_id and task.limit_id is not null);
 end
 $$;

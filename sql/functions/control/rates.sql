@@ -10,7 +10,7 @@ create or replace function asyncq._gather_starts(ids bigint[], per_s float8) ret
   as $$
   update asyncq._partitions as held
   set cell = asyncq._cell(_gather_starts.per_s, asyncq.clock()),
-    cells = array[(select coalesce(sum(used), 0)::int from unnest(held.cells) as used)] || array_fill(0, array[10])
+    cells = array[(select coalesce(sum(used), 0)::int from pg_catalog.unnest(held.cells) as used)] || pg_catalog.array_fill(0, array[10])
   where held.id = any(ids) and held.cells is not null and _gather_starts.per_s is not null
   $$;
 
@@ -20,7 +20,7 @@ create or replace function asyncq._allowance(rate int, per_s float8, cell bigint
   as $$
   select case when cells is null then rate else (
     select rate - coalesce(sum(used) filter (where cell - (age - 1) >= asyncq._cell(per_s, moment) - 10), 0)::int
-    from unnest(cells) with ordinality as past(used, age) where cell <= asyncq._cell(per_s, moment) + 10) end
+    from pg_catalog.unnest(cells) with ordinality as past(used, age) where cell <= asyncq._cell(per_s, moment) + 10) end
   $$;
 
 -- The number of the cell of a moment.
@@ -33,7 +33,7 @@ create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells i
   language sql stable parallel safe
   as $$
   select pg_catalog.to_timestamp((cell - max(age) + 12) * per_s / 10)
-  from unnest(cells) with ordinality as past(used, age)
+  from pg_catalog.unnest(cells) with ordinality as past(used, age)
   where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;
 
@@ -43,6 +43,6 @@ create or replace function asyncq._spent(per_s float8, cell bigint, cells int[],
   as $$
   select array[shifted.cells[1] + starts] || shifted.cells[2:11]
   from (
-    select (array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
-      || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, array_fill(0, array[11])))[1:11] as cells) as shifted
+    select (pg_catalog.array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
+      || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, pg_catalog.array_fill(0, array[11])))[1:11] as cells) as shifted
   $$;

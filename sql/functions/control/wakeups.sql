@@ -48,8 +48,9 @@ declare
   moment constant timestamptz := asyncq.clock();
 begin
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
-    select min(job.run_at), job.partition, (array_agg(job.id order by job.run_at, job.id))[1], job.task_id, job.priority, job.flags
-    from unnest(ids) as given(id)
+    select min(job.run_at), job.partition, (pg_catalog.array_agg(job.id order by job.run_at, job.id))[1], job.task_id,
+      job.priority, job.flags
+    from pg_catalog.unnest(ids) as given(id)
     cross join lateral (
       select stored.id, stored.run_at, stored.partition, stored.task_id, stored.priority, stored.flags, stored.locked_by,
         stored.attempts, stored.max_attempts

@@ -44,9 +44,9 @@ taken as materialized (
     where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
       and (run_at, id) > (priorities.after_run_at, priorities.after_id) and asyncq._is_due(job, coalesce($9, asyncq.now()))
       and asyncq._is_known(job, (select ids from plain_tasks)) and asyncq._is_allowed(job, $5)
-    order by run_at, id limit $3
+    order by run_at, id limit $3::int
     for update skip locked) as ready
-  limit $3),
+  limit $3::int),
 chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
 batched as (
   delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])

@@ -130,11 +130,12 @@ async def test_a_task_of_a_queue_is_paused_alone(sql: Session) -> None:
     assert ([other], [waiting]) == ([claim["id"] for claim in following], await fetched(sql))
 
 
-async def test_a_plain_add_of_a_paused_task_is_left_to_the_statement_that_knows_partitions(sql: Session) -> None:
+async def test_a_plain_add_of_a_paused_task_stores_the_job_where_no_fetch_reads_it(sql: Session) -> None:
     """Otherwise each add would store a job that has to be moved."""
     await sql.execute("select asyncq._store_tasks('{t,other}')")
     await sql.rows("select asyncq.pause(task => 't')")
     plain = ("{}", None, None, False)
 
-    assert [] == await sql.run("insert_job", "t", *plain)
-    assert 1 == len(await sql.run("insert_job", "other", *plain))
+    for task in ("t", "other"):
+        assert 1 == len(await sql.run("insert_job", task, *plain))
+    assert [True, False] == await sql.values("select partition is not null from asyncq._jobs order by id")
