@@ -9,7 +9,9 @@
 with
 -- The tasks and priorities that were woken for this worker, with the limit of all jobs of the task.
 kinds_here as materialized (
-  select kind.* from (select $4::text::int[] as task_ids offset 0) as worker cross join lateral asyncq._woken_kinds(worker.task_ids) as kind),
+  select kind.task_id, kind.priority, kind.gate, kind.total, kind.total_rate, kind.total_per_s
+  from (select $4::text::int[] as task_ids offset 0) as worker
+  cross join lateral asyncq._woken_kinds(worker.task_ids) as kind),
 -- Their gates, locked. Another fetch that holds one decides about it: this one leaves the wakeups of its tasks.
 gates as materialized (
   select gate.id, gate.total, gate.total_rate, gate.total_per_s, held.running, held.not_before, held.cell, held.cells
