@@ -39,16 +39,35 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._partition_counts() as counted
   where counted.jobs <> counted.running
   union all
-  -- A job that could start is seen by the next fetch.
-  select 'stranded_partition', null, format('the partition %s has a job that could start, and no wakeup', waiting.partition)
+  -- No claim of a partition was made while as many ran as its limit allows. A limit may have been lowered since.
+  select 'over_limit', null, format('%s jobs of the partition %s run, and %s may', counted.running, counted.id, allowed.most)
+  from asyncq._partition_counts() as counted
+  join asyncq._limits as of_all on of_all.id = (counted.id >> 48)::smallint
+  left join asyncq._partitions as held on held.id = counted.id
+  cross join lateral (
+    select case when counted.id = asyncq._gate(of_all.id) then of_all.total else coalesce(held.at_once, of_all.at_once) end as most)
+    as allowed
+  where counted.running > allowed.most
+    and exists (
+      select from asyncq._all_jobs() as job
+      where job.locked_at > coalesce(greatest(of_all.set_at, of_all.declared_at, held.set_at) + interval '1 min', '-infinity')
+        and (job.partition = counted.id or counted.id = asyncq._gate(of_all.id)
+          and job.task_id in (select task.id from asyncq._tasks as task where task.limit_id = of_all.id)))
+  union all
+  -- A job that could start is seen by the next fetch of a worker that knows its task, unless that is paused.
+  select 'stranded_partition', null,
+    format('the partition %s has a job of task %s that could start, and no wakeup', waiting.partition, waiting.task_id)
   from (
-    select distinct partition from asyncq._jobs as job
+    select distinct partition, task_id, priority from asyncq._jobs as job
     where partition is not null and asyncq._is_ready(job) and asyncq._is_due(job, asyncq.clock() - interval '1 s')) as waiting
   left join asyncq._partition_counts() as counted on counted.id = waiting.partition
   left join asyncq._partitions as held on held.id = waiting.partition
   where held.paused_at is null
     and coalesce(counted.running, 0) < coalesce(held.at_once, (select at_once from asyncq._limits where id = waiting.partition >> 48), 2147483647)
-    and not exists (select from asyncq._wakeups as wakeup where wakeup.partition = waiting.partition)
+    and not exists (
+      select from asyncq._wakeups as wakeup
+      where wakeup.partition = waiting.partition
+        and (wakeup.freed > 0 or wakeup.task_id = waiting.task_id and wakeup.priority = waiting.priority))
   union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)

@@ -185,12 +185,13 @@ found as materialized (
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
         for update skip locked) as job
       limit may.jobs) as job) as ready on may.jobs > 0),
--- One whose job another transaction locks is begun too: it must not stand before others.
+-- One whose job another transaction locks is begun too: it must not stand before others. So is one without a job, because
+-- that has ended before: who deletes wakeups has the lock of a row, and waits for nobody.
 new as materialized (
-  select found.id, got, rate, per_s, coalesce(key, locked.queue) as key, got > 0 or locked.id is not null as is_waiting
+  select found.id, got, rate, per_s, coalesce(key, locked.queue) as key
   from found
   left join lateral (
-    select job.id, job.queue from asyncq._jobs as job
+    select job.queue from asyncq._jobs as job
     where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
     limit 1) as locked on got = 0
   where is_new and jobs > 0),
@@ -200,16 +201,10 @@ begun as materialized (
     select array_agg(id) as ids, array_agg(got) as running, array_agg(key) as keys,
       array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
       array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
-    from new where is_waiting having count(*) > 0) as given),
--- The wakeups of partitions that were begun; and of those that have no row and no job, because that has ended before.
+    from new having count(*) > 0) as given),
 heard_too as (
   delete from asyncq._wakeups
-  where ctid = any(array(
-    select row_ctid from wakeups
-    where (partition in (
-      select id from begun
-      union all
-      select id from new where not is_waiting)) is true))),
+  where ctid = any(array(select row_ctid from wakeups where (partition in (select id from begun)) is true))),
 mine as materialized (
   select * from found where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
@@ -242,12 +237,12 @@ kept as (
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
     select later.at, later.id, later.job_id, later.task_id, later.priority, later.flags
     from (
-      select mine.id, next.id as job_id, kind.task_id, kind.priority, case when got < jobs then next.flags end as flags, waits_until is not null as waits,
+      select mine.id, next.id as job_id, kind.task_id, kind.priority, next.flags, waits_until is not null as waits,
         case
           when waits_until is not null then waits_until
           when got = jobs and fair or not kind.is_woken then clock_timestamp()
           -- Another transaction locks the job, and may leave it as it is.
-          when got < jobs and is_allowed then clock_timestamp() + interval '20 ms'
+          when got < jobs and is_allowed and next.run_at <= coalesce($9, asyncq.now()) then clock_timestamp() + interval '20 ms'
           else next.run_at end as at
       from (
         select *, case
@@ -265,10 +260,19 @@ kept as (
         where mine.freed > 0 and (head.task_id, head.priority) not in (
           select task_id, priority from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority))) as kind
       cross join lateral (
-        select job.id, job.run_at, job.flags, asyncq._is_allowed(job, $5) as is_allowed from asyncq._jobs as job
-        where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
-          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and job.id <> all(coalesce(mine.ids, '{}'))
-        order by job.run_at, job.id limit 1) as next) as later
+        -- One that became due since this fetch began may share a wakeup with an earlier one.
+        (select job.id, job.run_at, null::jsonb as flags, true as is_allowed from asyncq._jobs as job
+          where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
+            and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), clock_timestamp()))
+            and job.id <> all(coalesce(mine.ids, '{}')) and (got = jobs or asyncq._is_allowed(job, $5))
+          order by job.run_at, job.id limit 1)
+        union all
+        -- Those that this worker may not run. It has looked behind them.
+        (select distinct on (job.flags) job.id, job.run_at, job.flags, false from asyncq._jobs as job
+          where $5 is not null and got < jobs
+            and job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
+            and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and not asyncq._is_allowed(job, $5)
+          order by job.flags, job.run_at, job.id)) as next) as later
     where not (later.waits and exists (
       select from asyncq._wakeups as wakeup
       where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at

@@ -36,6 +36,7 @@ BROKEN = {
         "select asyncq.add_job('t', queue_name => 'q')",
         TAKE,
         COUNT.format(2),
+        "update asyncq._limits set at_once = null where id = 1",
     ],
     "shared_key": [
         "drop index asyncq.jobs_key",
@@ -44,6 +45,11 @@ BROKEN = {
     ],
     "wrong_count": [TAKE],
     "stranded_partition": ["update asyncq._jobs set run_at = now() - interval '2 s'", "delete from asyncq._wakeups"],
+    "over_limit": [
+        "select asyncq.add_job('t', queue_name => 'q')",
+        f"{TAKE}, shared = true",
+        "insert into asyncq._partitions (id, running) select partition, count(*) from asyncq._jobs group by 1",
+    ],
     "nameless_task": ["delete from asyncq._tasks"],
     "ended_twice": [END],
     "batched_twice": [PACK],
