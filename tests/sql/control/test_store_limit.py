@@ -1,0 +1,52 @@
+"""`_store_limit` and its helpers: a limit has the declared values, and in their place those that were set."""
+
+import pytest
+
+from tests.support.jobs import add, add_many, fetched
+from tests.support.session import Session
+
+LIMIT = "insert into asyncq._limits (id, name) values (7, 'l')"
+STORE = """
+select asyncq._store_limit(jsonb_populate_record(held, $1::text::jsonb))
+from asyncq._limits as held where held.id = 7"""
+GATE = "select running from asyncq._partitions where id = asyncq._gate(7::smallint)"
+
+
+@pytest.fixture
+async def limited(sql: Session) -> Session:
+    """A session with a limit of the task `t`."""
+    await sql.execute(
+        f"{LIMIT}; select asyncq._store_tasks('{{t}}'); update asyncq._tasks set limit_id = 7, by = '{{k}}'"
+    )
+    return sql
+
+
+async def test_what_was_set_replaces_what_was_declared(limited: Session) -> None:
+    """Values that nobody names limit nothing."""
+    await limited.rows(STORE, '{"declared": {"at_once": 3, "total": 9}, "overrides": {"at_once": 5}}')
+    both = tuple(await limited.row("select at_once, total, rate, fair from asyncq._limits where id = 7"))
+    await limited.rows(STORE, '{"overrides": null}')
+
+    assert (5, 9, None, False) == both
+    assert 3 == await limited.value("select at_once from asyncq._limits where id = 7")
+
+
+async def test_a_gate_exists_while_there_is_a_total_and_counts_what_runs(limited: Session) -> None:
+    """The jobs may run before."""
+    await add_many(limited, 2, queue="'q' || i")
+    await fetched(limited)
+    await limited.rows(STORE, '{"declared": {"total": 9}}')
+    with_total = await limited.values(GATE)
+    await limited.rows(STORE, '{"declared": {}}')
+
+    assert ([2], []) == (with_total, await limited.values(GATE))
+
+
+async def test_a_higher_limit_wakes_the_jobs_that_wait(limited: Session) -> None:
+    """A full partition has no wakeup."""
+    await limited.rows(STORE, '{"declared": {"at_once": 1}}')
+    jobs = [await add(limited) for _ in range(3)]
+    before = [await fetched(limited), await fetched(limited)]
+    await limited.rows(STORE, '{"declared": {"at_once": 2}}')
+
+    assert ([jobs[:1], []], jobs[1:2]) == (before, await fetched(limited))
