@@ -1,9 +1,11 @@
 """A pause or its end commits between the snapshot of a statement and its locks: each case by a forced interleaving."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from tests.support.gate import Gate
-from tests.support.handoffs import fill, open_slot
+from tests.support.handoffs import HOLD, fill, fill_awaited, open_slot, register
 from tests.support.jobs import add, claimed, complete, fetch, fetched
 from tests.support.session import Session
 
@@ -80,15 +82,25 @@ async def test_a_statement_that_began_before_a_pause_of_a_task_or_of_everything_
 
 
 @pytest.mark.parametrize("named", ["task => 't'", ""])
-async def test_an_open_add_starts_one_job_at_most_after_a_pause(sql: Session, other: Session, named: str) -> None:
-    """It hands its job to a worker, in a transaction that commits after the pause. A later add finds no open slot."""
-    worker = await open_slot(sql, 11)
+@pytest.mark.parametrize("add_by", [fill, fill_awaited], ids=["plain", "awaited"])
+async def test_an_open_add_starts_one_job_at_most_after_a_pause(
+    sql: Session, other: Session, named: str, add_by: Callable[[Session], Awaitable[int | None]]
+) -> None:
+    """It hands its job to a worker, and commits after the pause. Later adds fill no slot, not even its own."""
+    workers = [await open_slot(sql, 11), await open_slot(other, 12)]
     async with other.connection.transaction():
-        handed = await fill(other)
+        handed = await add_by(other)
         await sql.rows(f"select asyncq.pause({named})")
-        again = await fill(other)
-    later = await fill(sql)
-    await sql.run("force_unlock_workers", [str(worker)])
+        later = [await add_by(other), await add_by(sql)]
+    await sql.run("force_unlock_workers", [str(worker) for worker in workers])
 
     assert handed is not None
-    assert (None, None) == (again, later)
+    assert [None, None] == later
+
+
+async def test_no_slot_is_opened_while_everything_is_paused(sql: Session) -> None:
+    """No add would fill it."""
+    await sql.rows("select asyncq.pause()")
+    ((is_open,),) = await sql.run("open_slot", await register(sql), 11, 0, "{1}", "{1}", "c", HOLD)
+
+    assert is_open is None

@@ -41,13 +41,16 @@ async def test_jobs_from_before_a_limit_start_within_it_once_they_are_moved(sql:
 
 
 @pytest.mark.parametrize("form", BATCH_FROM)
-async def test_running_jobs_count_from_now_on(sql: Session, form: str) -> None:
+@pytest.mark.parametrize("is_known", [False, True], ids=["without a row", "with a row"])
+async def test_running_jobs_count_from_now_on(sql: Session, form: str, is_known: bool) -> None:
     """Their ends free the partition. A batch is split, because its other jobs may belong to other tasks."""
     await sql.execute(LIMIT)
     await add_many(sql, 2)
     await add(sql, "other")
     running = await fetch(sql, form=form)
     await add_many(sql, 2)
+    if is_known:
+        await sql.execute("insert into asyncq._partitions (id) values (asyncq._partition(9::smallint, ''))")
     await sql.execute(LIMITED)
     await move(sql)
     beside = await fetched(sql)
