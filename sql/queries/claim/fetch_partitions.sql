@@ -105,20 +105,21 @@ share(jobs) as materialized (
 -- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
 known as materialized (
   select wanted.*, held.running, held.at_once, held.rate as own_rate, held.per_s as own_per_s, held.not_before, held.paused_at,
-    held.cell, held.cells
+    held.cell, held.cells, held.weight
   from wanted
   cross join lateral (
-    select running, at_once, rate, per_s, not_before, paused_at, cell, cells from asyncq._partitions as held where held.id = wanted.id
+    select running, at_once, rate, per_s, not_before, paused_at, cell, cells, weight
+    from asyncq._partitions as held where held.id = wanted.id
     for no key update skip locked) as held
   limit (select count(*) from wanted where jobs - most < (select jobs from share))),
 -- A partition without a row is begun below, once jobs of it are locked.
 seen as materialized (
   select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
     coalesce(own_per_s, per_s) as per_s, most, false as is_new, running as was,
-    coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells
+    coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells, weight
   from known
   union all
-  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null
+  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null, 1
   from wanted
   where jobs - most < (select jobs from share)
     and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
@@ -135,7 +136,8 @@ heard as materialized (
   returning partition, freed, ctid as row_ctid, at, job_id, task_id, priority, flags),
 room as materialized (
   select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
-      else greatest(0, least(greatest(most, (select jobs from share) / count(*) over ()), at_once - running, allowance)) end as allowed
+      else greatest(0, least(
+        ceil(greatest(most, (select jobs from share) / count(*) over ()) * weight / avg(weight) over ())::int, at_once - running, allowance)) end as allowed
   from (
     select *, case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
     from (
@@ -143,11 +145,11 @@ room as materialized (
         max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
         bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
         max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
-        max(not_before) as not_before, max(cell) as cell, max(cells) as cells
+        max(not_before) as not_before, max(cell) as cell, max(cells) as cells, max(weight) as weight
       from (
         select *, 0 as freed from seen
         union all
-        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
+        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
         from heard) as both_kinds
       group by id) as gathered) as with_rates),
 may as materialized (
