@@ -84,8 +84,8 @@ async def fetch(
 
     # As a worker does: again at once if something is left.
     while (await run("fetch_partitions", token))["again_s"] == 0:
-        token = next(_tokens) if packs else token
-    await run("fetch_jobs", next(_tokens) if packs else token)
+        token = next(_tokens) if packs and claims else token
+    await run("fetch_jobs", next(_tokens) if packs and claims else token)
     return sorted(claims, key=lambda job: (job["priority"], read_moment(job["run_at"]), job["id"]))
 
 

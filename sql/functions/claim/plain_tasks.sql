@@ -10,7 +10,7 @@ begin
     return task_ids;
   end if;
   return array(
-    select known.id from unnest(task_ids) as known(id)
+    select known.id from pg_catalog.unnest(task_ids) as known(id)
     where known.id not in (select task.id from asyncq._tasks as task where task.limit_id is not null));
 end
 $$;
