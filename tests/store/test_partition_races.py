@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.support.jobs import BATCH_FROM, add, change, claim_next, complete, fetch, fetched
-from tests.support.session import Session
+from tests.support.gate import Gate
+from tests.support.jobs import BATCH_FROM, add, change, claim_next, claimed, complete, fetch, fetched
+from tests.support.session import Session, session
 
 OTHER = 2
 THOROUGH = True
@@ -42,9 +43,10 @@ async def _complete_in_transaction(sql: Session, claims: Claims) -> None:
     """As the transaction of a handler ends, one job at a time."""
     for claim in claims:
         await sql.run("split_batch_of_claim", OTHER, claim["id"], claim["lock_token"])
-        (held,) = await sql.run("lock_claim", OTHER, claim["id"], claim["lock_token"])
-        arguments = (OTHER, claim["id"], claim["lock_token"], held["xid"], None, None, None, None)
-        (row,) = await sql.run("complete_claim", *arguments)
+        async with sql.connection.transaction():
+            (held,) = await sql.run("lock_claim", OTHER, claim["id"], claim["lock_token"])
+            arguments = (OTHER, claim["id"], claim["lock_token"], held["xid"], None, None, None, None)
+            (row,) = await sql.run("complete_claim", *arguments)
         assert "completed" == row[0]
 
 
@@ -79,6 +81,8 @@ ENDS: dict[str, End] = {
     "unlocked": _force_unlock,
 }
 BY_ANY_END = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+ALONE = {name: end for name, end in ENDS.items() if end is not _claim_next}
+BY_AN_END_ALONE = pytest.mark.parametrize("end", ALONE.values(), ids=ALONE)
 LIMITS = pytest.mark.parametrize("at_once", [1, 3])
 
 
@@ -144,14 +148,17 @@ async def running(sql: Session) -> Mapping[str, int]:
     )
 
 
-KINDS = {"of the same kind": {}, "of another priority": {"priority": 5}, "of another task": {"task": "late"}}
+KINDS = {
+    "of the same kind": (1, {}),
+    "of another priority": (3, {"priority": 5}),
+    "of another task": (1, {"task": "late"}),
+}
 
 
 @BY_ANY_END
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@LIMITS
+@pytest.mark.parametrize(("at_once", "kind"), KINDS.values(), ids=KINDS)
 async def test_a_job_that_is_added_while_an_end_is_open_is_not_forgotten(
-    sql: Session, other: Session, end: End, kind: dict[str, Any], at_once: int
+    sql: Session, other: Session, end: End, at_once: int, kind: dict[str, Any]
 ) -> None:
     """The end has not seen the job. The fetch that sees the job finds the partition full, and drops its wakeup."""
     await allow(sql, at_once)
@@ -241,3 +248,262 @@ async def test_a_locked_job_behind_a_forbidden_one_is_seen_when_it_is_free(sql: 
     await anyio.sleep(0.025)
 
     assert ([], [second]) == (during, await fetched(sql, forbidden=["f"]))
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("task", ["t", "late"])
+async def test_a_job_that_the_snapshot_of_an_end_does_not_show_is_not_forgotten(
+    sql: Session, other: Session, level: str, task: str
+) -> None:
+    """The transaction of a handler began before the add. Its end looks for the next job by that snapshot."""
+    await add(sql, "late", run_at="asyncq.now() + interval '1 h'")
+    await add_to(sql)
+    claims = await fetch(other, worker=OTHER)
+    await other.run("split_batch_of_claim", OTHER, claims[0]["id"], claims[0]["lock_token"])
+    async with other.connection.transaction(isolation=level):
+        await other.rows("select from asyncq._jobs")
+        late = await add_to(sql, task)
+        during = await fetched(sql)
+        await _complete_in_transaction(other, claims)
+
+    assert ([], [late]) == (during, await fetched_soon(sql))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_add_that_does_not_see_an_end_is_found(sql: Session, other: Session, level: str) -> None:
+    """It inserts its own wakeup, whatever it knows of the partition."""
+    await add_to(sql)
+    claims = await fetch(sql)
+    async with other.connection.transaction(isolation=level):
+        await other.rows("select from asyncq._jobs")
+        await complete(sql, claims)
+        before = await fetched(sql)
+        late = await add_to(other)
+
+    assert ([], [late]) == (before, await fetched(sql))
+
+
+async def test_an_add_that_is_rolled_back_leaves_nothing(sql: Session, other: Session) -> None:
+    """Neither a job nor a wakeup."""
+    transaction = other.connection.transaction()
+    await transaction.start()
+    await add_to(other)
+    during = await fetched(sql)
+    await transaction.rollback()
+
+    assert ([], []) == (during, await fetched(sql))
+    assert [] == await sql.values("select partition from asyncq._wakeups")
+
+
+@BY_AN_END_ALONE
+async def test_an_end_that_is_rolled_back_frees_nothing(sql: Session, other: Session, end: End) -> None:
+    """The slot is free only once."""
+    ids = [await add_to(sql) for _ in range(2)]
+    claims = await fetch(other, worker=OTHER)
+    transaction = other.connection.transaction()
+    await transaction.start()
+    await end(other, claims)
+    await transaction.rollback()
+    before = await fetched(sql)
+    await _complete(other, claims)
+
+    assert ([], ids[1:]) == (before, await fetched(sql))
+
+
+IS_KNOWN = pytest.mark.parametrize("is_known", [True, False], ids=["known", "new"])
+
+
+@LIMITS
+@IS_KNOWN
+async def test_a_fetch_that_another_one_overtook_starts_no_more_than_are_allowed(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, at_once: int, is_known: bool
+) -> None:
+    """Its snapshot shows a free partition, or none."""
+    await allow(sql, at_once)
+    if is_known:
+        await known(sql)
+    ids = [await add_to(sql) for _ in range(2 * at_once)]
+    taken = [await gate.during(fetched(fetcher), fetched(other, worker=OTHER)), await claimed(sql)]
+
+    assert [[], ids[:at_once]] == taken
+
+
+async def test_a_partition_that_changed_before_its_lock_counts_what_a_fetch_starts(
+    gate: Gate, fetcher: Session, sql: Session, other: Session
+) -> None:
+    """An update by the place of the row in the snapshot would miss the version that was locked."""
+    await allow(sql, 3)
+    await known(sql)
+    ids = [await add_to(sql) for _ in range(5)]
+    taken = await gate.during(fetched(fetcher), fetched(other, 1, worker=OTHER))
+
+    assert (ids[1:3], []) == (taken, await fetched(sql))
+
+
+async def test_a_count_that_becomes_what_the_snapshot_shows_is_written(
+    gate: Gate, fetcher: Session, sql: Session, other: Session
+) -> None:
+    """A condition on the new value would be judged on the version of the snapshot first, and that is the same."""
+    await add(sql, "mine", run_at="asyncq.now() + interval '1 h'")
+    await add_to(sql)
+    await complete(sql, await fetch(sql))
+    job = await add_to(sql)
+    shown = await sql.values("select running from asyncq._partitions")
+    # It counts the end, and does not know the task of the job.
+    await add_to(sql, "mine", run_at=DUE, max_attempts=1)
+    hear = fetched(other, worker=OTHER, tasks=["mine"])
+    taken = await gate.during(fetched(fetcher, tasks=["t"]), hear)
+
+    assert ([1], 1) == (shown, len(await claimed(sql)))
+    assert taken in ([], [job])
+
+
+async def test_a_job_and_its_wakeup_are_due_at_one_moment(sql: Session, other: Session) -> None:
+    """The transaction of the fetch began before the add: by its start the job is not due, by the instant it is."""
+    async with other.connection.transaction():
+        await other.rows("select now()")
+        job = await add_to(sql, run_at="asyncq.now()")
+        early = await fetched(other, worker=OTHER)
+
+    assert ([], [job]) == (early, await fetched(sql))
+
+
+@BY_AN_END_ALONE
+@LIMITS
+async def test_a_slot_that_is_freed_before_the_lock_is_used_once(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, end: End, at_once: int
+) -> None:
+    """The fetch does not see the end. The next fetch does."""
+    await allow(sql, at_once)
+    for _ in range(at_once):
+        await add_to(sql)
+    claims = await fetch(other, worker=OTHER)
+    following = [await add_to(sql) for _ in range(at_once + 1)]
+    before = await gate.during(fetched(fetcher), end(other, claims))
+
+    taken = before + await fetched_soon(sql)
+    if end in (_rescue, _return_lost, _force_unlock):  # they have put all jobs off
+        assert [] == taken
+    else:
+        assert following[:at_once] == taken
+
+
+@IS_KNOWN
+async def test_a_job_that_an_administrator_holds_is_found_after_a_rollback(
+    sql: Session, other: Session, is_known: bool
+) -> None:
+    """Nobody says that it was left as it was."""
+    await allow(sql, 3)
+    if is_known:
+        await known(sql)
+    first, second = [await add_to(sql) for _ in range(2)]
+    transaction = other.connection.transaction()
+    await transaction.start()
+    await other.rows("select from asyncq._jobs where id = $1 for no key update", first)
+    during = await fetched(sql)
+    await transaction.rollback()
+    await anyio.sleep(0.025)
+
+    assert ([second], [first]) == (during, await fetched(sql))
+
+
+BETWEEN = {
+    "paused": ("select asyncq.pause(queue => 'q')", 0),
+    "lowered": ("update asyncq._partitions set at_once = 1", 1),
+    "raised": ("update asyncq._partitions set at_once = 3", 3),
+    "backed off": ("update asyncq._partitions set not_before = pg_catalog.now() + interval '50 ms'", 0),
+}
+
+
+@pytest.mark.parametrize(("change", "started"), BETWEEN.values(), ids=BETWEEN)
+async def test_a_partition_that_is_changed_before_its_lock_is_used_as_it_is(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, change: str, started: int
+) -> None:
+    """The fetch decides by the version of the row that it has locked."""
+    await allow(sql, 2)
+    await known(sql)
+    for _ in range(4):
+        await add_to(sql)
+
+    assert started == len(await gate.during(fetched(fetcher), other.execute(change)))
+    await sql.execute("select asyncq.resume(queue => 'q')")
+
+
+CHANGED = {
+    "paused": "select asyncq.pause(queue => 'q')",
+    "lowered": "update asyncq._partitions set at_once = 1, set_at = pg_catalog.clock_timestamp()",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+async def test_one_next_job_at_most_follows_a_partition_that_is_changed_meanwhile(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, change: str
+) -> None:
+    """The statement that ends a claim does not lock the partition: it decides by its snapshot."""
+    await allow(sql, 2)
+    for _ in range(5):
+        await add_to(sql)
+    claims = await fetch(fetcher)
+    for claim in claims:
+        await sql.run("split_batch_of_claim", 1, claim["id"], claim["lock_token"])
+    _, first = await gate.during(claim_next(fetcher, claims[:1]), other.execute(change))
+    _, second = await claim_next(sql, first or claims[1:], token=3)
+
+    assert (1, 0) == (len(first), len(second))
+    await sql.execute("select asyncq.resume(queue => 'q')")
+
+
+@LIMITS
+async def test_a_next_job_and_a_fetch_together_start_no_more_than_are_allowed(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, at_once: int
+) -> None:
+    """The next job takes the slot over, so the fetch finds none, before it and after it."""
+    await allow(sql, at_once)
+    for _ in range(2 * at_once + 1):
+        await add_to(sql)
+    claims = await fetch(fetcher)
+    for claim in claims:
+        await sql.run("split_batch_of_claim", 1, claim["id"], claim["lock_token"])
+    settled, taken = await gate.during(claim_next(fetcher, claims[:1]), fetched(other, worker=OTHER))
+
+    assert (1, 1, []) == (len(settled), len(taken), await fetched(sql))
+    assert {"q": at_once} == await running(sql)
+
+
+async def test_a_worker_that_may_not_run_a_job_leaves_its_wakeup(sql: Session, other: Session) -> None:
+    """It does not know the task, or forbids a flag."""
+    await known(sql)
+    await add(sql, "mine", run_at="asyncq.now() + interval '1 h'")
+    flagged = await add_to(sql, flags=["f"])
+    before = [await fetched(other, worker=OTHER, forbidden=["f"]), await fetched(other, worker=OTHER, tasks=["mine"])]
+
+    assert ([[], []], [flagged]) == (before, await fetched(sql))
+
+
+@LIMITS
+async def test_ends_beside_a_row_that_was_removed_do_not_count_twice(sql: Session, at_once: int) -> None:
+    """Somebody has deleted the row of an idle partition, whose ends no fetch had counted."""
+    await allow(sql, at_once)
+    ids = [await add_to(sql) for _ in range(3 * at_once)]
+    await complete(sql, await fetch(sql))
+    await sql.execute("delete from asyncq._partitions")
+    taken = [await fetched(sql), await fetched(sql)]
+
+    assert [ids[at_once : 2 * at_once], []] == taken
+
+
+@IS_KNOWN
+async def test_a_fetch_that_dies_with_its_locks_leaves_all_as_it_was(
+    dsn: str, sql: Session, schema: str, is_known: bool
+) -> None:
+    """The server ends its connection before the commit."""
+    if is_known:
+        await known(sql)
+    job = await add_to(sql)
+    async with session(dsn, schema) as dying:
+        await dying.execute("begin")
+        assert [job] == await fetched(dying, worker=OTHER)
+        during = await fetched(sql)
+        await sql.rows("select pg_terminate_backend($1, 5000)", dying.connection.get_server_pid())
+
+    assert ([], [job]) == (during, await fetched(sql))
