@@ -32,7 +32,7 @@ WOKEN_LIMIT = 2
 CALM_S = 2.0
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "500"}
 # Statements of an idle worker for other reasons than jobs: the watch for dead workers, and its own beat.
-FETCHING = ("fetch_jobs", "next_due")
+FETCHING = ("fetch_jobs", "fetch_partitions", "next_due")
 
 
 async def _process(*words: str) -> Process:

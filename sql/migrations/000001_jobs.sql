@@ -289,6 +289,9 @@ create table asyncq._wakeups (
   vacuum_truncate = off
 );
 
+-- It has no key. Without this, no row could be deleted once the table is published to another server.
+alter table asyncq._wakeups replica identity full;
+
 -- fetch_jobs, next_due, unknown_tasks: of each task and priority the first wakeups.
 create index wakeups_order on asyncq._wakeups (task_id, priority, at, job_id);
 

@@ -304,8 +304,8 @@ CHANGED = [
     Changed(
         "the order of a fetch is left to the plan",
         "sql/queries/claim/fetch_jobs.sql",
-        "order by run_at, id limit $3\n    for update",
-        "limit $3\n    for update",
+        "order by run_at, id limit $3::int\n    for update",
+        "limit $3::int\n    for update",
         ("tests/sql/claim/test_fetch_jobs.py::test_the_order_does_not_depend_on_the_plan",),
     ),
     Changed(

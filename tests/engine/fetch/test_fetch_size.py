@@ -22,9 +22,9 @@ async def test_after_a_job_of_a_queue_a_worker_takes_fewer_jobs_at_once(
     """Jobs of queues cost several times as much as others: 500 at once would keep all of them from running for long."""
     real, brought = fetcher.fetch_jobs, list[int]()
 
-    async def fetch(*args: Any) -> Fetched:
-        fetched = await real(*args)
-        brought.append(len(fetched.claims))
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
+        brought.extend([len(fetched.claims)] if fetched.claims else [])
         return fetched
 
     options = [{"queue": queue.format(number)} if queue else {} for number in range(1_000)]

@@ -50,8 +50,8 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
     """Let something happen after each fetch in the database, before the fetcher sees its answer."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> Fetched:
-        fetched = await real(*args)
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
         await after(fetched.claims)
         return fetched
 

@@ -56,10 +56,14 @@ class Looks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.of: Counter[int] = Counter()
+        settle: set[int] = set()  # The connections on which ends are written, and a worker may peek.
         real = ReconnectingConnection.fetch
 
         async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
-            if name in ("fetch_jobs", "next_due"):
+            if name in ("claim_next", "settle_completed"):
+                settle.add(id(line))
+                del self.of[id(line)]
+            elif name in ("fetch_jobs", "fetch_partitions", "next_due") and id(line) not in settle:
                 self.of[id(line)] += 1
             return await real(line, name, *args)
 
@@ -81,6 +85,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
 
 
+@pytest.mark.parametrize("queue", [None, "q"])
 async def test_one_of_many_idle_workers_fetches_an_added_job(
     dsn: str,
     schema: str,
@@ -89,15 +94,16 @@ async def test_one_of_many_idle_workers_fetches_an_added_job(
     seen: Seen,
     db: asyncpg.Connection,
     monkeypatch: pytest.MonkeyPatch,
+    queue: str | None,
 ) -> None:
-    """The others would find nothing. On the connection of a caller it takes no slot."""
+    """The others would find nothing, nor would they after its end. On the connection of a caller it takes no slot."""
     counted = Looks(monkeypatch)
     async with session(dsn, schema) as sql, AsyncExitStack() as stack:
         for _ in range(5):
             await stack.enter_async_context(make_worker(nothing, poll=60).start())
         await settled(sql)
         await wait_until(counted.have_ended, description="the workers to rest")
-        await client.add_job(nothing, connection=db, autocommit=True)
+        await client.add_job(nothing, queue=queue, connection=db, autocommit=True)
         await seen.wait_for(JobCompleted)
         await anyio.sleep(0.1)
 

@@ -40,12 +40,11 @@ async def test_a_slow_notification_of_others_does_not_delay_settlements(
     dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both use the connection that settles."""
-    go, frozen, real = asyncio.Event(), list[bool](), supervisor.store.wake_workers
+    first, go, frozen, real = asyncio.Event(), asyncio.Event(), list[bool](), supervisor.store.wake_workers
 
     @task
     async def wait(until: bool) -> None:
-        if until:
-            await go.wait()
+        await (go if until else first).wait()
 
     options: dict[str, Any] = {"schema": schema, "observers": [seen], "poll": 60, "concurrency": 1}
     async with link_to(dsn) as link, Worker(link.dsn, [wait], **options).start():
@@ -57,7 +56,10 @@ async def test_a_slow_notification_of_others_does_not_delay_settlements(
             await real(line)
 
         monkeypatch.setattr(supervisor.store, "wake_workers", wake)
-        await client.add_jobs([wait.job(until=False).with_options(queue="a", priority=-1), wait.job(until=True)])
+        await client.add_job(wait.job(until=False), queue="a")
+        await seen.wait_for(JobStarted)
+        await client.add_job(wait.job(until=True))
+        first.set()
         await seen.wait_for(JobStarted, 2)
         await wait_until(lambda: frozen, description="a wake-up of others")
         go.set()

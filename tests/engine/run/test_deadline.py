@@ -37,12 +37,14 @@ def in_s(monkeypatch: pytest.MonkeyPatch, deadline_s: float) -> None:
     """Let the deadline of each claim come so soon after the claim."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> Fetched:
-        claims = (await real(*args)).claims
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
+        claims = fetched.claims
         at = time.perf_counter() + deadline_s
-        return Fetched(
-            [claim if claim.deadline_at is None else msgspec.structs.replace(claim, deadline_at=at) for claim in claims]
-        )
+        claims = [
+            claim if claim.deadline_at is None else msgspec.structs.replace(claim, deadline_at=at) for claim in claims
+        ]
+        return msgspec.structs.replace(fetched, claims=claims)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 

@@ -172,14 +172,15 @@ async def test_a_claim_that_expires_in_the_buffer_never_starts(
     buffered: list[float] = []
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> Fetched:
-        claims = (await real(*args)).claims
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
+        claims = fetched.claims
         soon = time.perf_counter() + 0.05
         limited = [
             claim if claim.expires_at is None else msgspec.structs.replace(claim, expires_at=soon) for claim in claims
         ]
         buffered.extend(soon for claim in limited if claim.expires_at is not None)
-        return Fetched(limited)
+        return msgspec.structs.replace(fetched, claims=limited)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
 
@@ -239,11 +240,13 @@ async def test_a_job_that_was_cancelled_and_has_expired_ends_once(
     """The cancellation was committed while the claim was on its way to the worker."""
     real = fetcher.fetch_jobs
 
-    async def fetch(*args: Any) -> Fetched:
-        claims = (await real(*args)).claims
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
+        claims = fetched.claims
         for claim in claims:
             await db.execute(f"select from {schema}.cancel_jobs(array[$1::bigint])", claim.id)
-        return Fetched([msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims])
+        claims = [msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims]
+        return msgspec.structs.replace(fetched, claims=claims)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     added = await client.add_job(nothing, expires="1 h")
@@ -263,12 +266,13 @@ async def test_a_job_that_was_asked_for_again_runs_although_its_claim_has_expire
     real = fetcher.fetch_jobs
     outcomes: list[str] = []
 
-    async def fetch(*args: Any) -> Fetched:
-        claims = (await real(*args)).claims
+    async def fetch(*args: Any, **named: Any) -> Fetched:
+        fetched = await real(*args, **named)
+        claims = fetched.claims
         if claims and not outcomes:
             outcomes.append((await client.add_job(nothing, unique=rerun, rerun=True)).outcome)
             claims = [msgspec.structs.replace(claim, expires_at=time.perf_counter()) for claim in claims]
-        return Fetched(claims)
+        return msgspec.structs.replace(fetched, claims=claims)
 
     monkeypatch.setattr(fetcher, "fetch_jobs", fetch)
     added = await client.add_job(nothing, unique=rerun, expires="1 h")

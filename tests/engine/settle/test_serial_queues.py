@@ -56,7 +56,7 @@ async def violations(db: asyncpg.Connection, schema: str) -> int:
 def ignore_queues(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
     """Break the fetch: it claims due jobs although their queues are busy."""
 
-    async def fetch(line: Any, worker_id: int, token: int, limit: int, *others: Any) -> Fetched:
+    async def fetch(line: Any, worker_id: int, token: int, limit: int, *_: Any, **__: Any) -> Fetched:
         async with line._free:
             connection = await line.connection()
             with calling(schema):
@@ -229,7 +229,7 @@ async def test_a_partition_of_a_busy_worker_continues_in_an_idle_one(
     await make_worker(wait).run_once()
     monkeypatch.setattr(inbox, "STALE_S", 3600)
     line = [await client.add_job(wait, queue=queue, priority=priority) for priority in (-5, 5)]
-    await client.add_job(block)
+    await client.add_job(block, queue="other")
     busy, idle = make_worker(wait, block, concurrency=1), make_worker(wait)
     with monkeypatch.context() as patch:
         fetch_ahead(patch, 10)
