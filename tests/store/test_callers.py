@@ -22,6 +22,7 @@ from asyncq import (
 from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from tests.support.callers import KINDS
+from tests.support.session import session
 
 LATER = datetime(2040, 1, 31, 4, tzinfo=UTC)
 
@@ -40,6 +41,9 @@ CHANGES: dict[str, Change] = {
     "cleanup": lambda client, how: client.admin.cleanup(**how),
     "pause": lambda client, how: client.admin.pause(task="t", **how),
     "resume": lambda client, how: client.admin.resume(task="t", **how),
+    "set_limit": lambda client, how: client.admin.set_limit("l", concurrency=2, **how),
+    "unset_limit": lambda client, how: client.admin.unset_limit("l", **how),
+    "set_partition": lambda client, how: client.admin.set_partition("l", "k", concurrency=2, **how),
     "remove_ended_jobs": lambda client, how: client.admin.remove_ended_jobs([1], **how),
     "redact_ended_jobs": lambda client, how: client.admin.redact_ended_jobs([1], **how),
     "cron.add": lambda client, how: client.cron.add(CronItem("t", "* * * * *", identifier="other"), **how),
@@ -57,9 +61,14 @@ async def nothing() -> None:
 
 
 @pytest.fixture
-async def stocked(client: Client) -> Client:
-    """A client of a schema with one stored item."""
+async def stocked(client: Client, dsn: str, schema: str) -> Client:
+    """A client of a schema with one stored item, and one limit."""
     await client.cron.add(CronItem("t", "* * * * *", identifier="item"))
+    async with session(dsn, schema) as sql:
+        await sql.execute("""
+            insert into asyncq._limits (id, name, at_once) values (7, 'l', 1);
+            select asyncq._store_tasks('{limited}');
+            update asyncq._tasks set limit_id = 7, by = '{k}' where identifier = 'limited'""")
     return client
 
 
