@@ -164,7 +164,8 @@ class Landlord:
 
         async def do() -> Any:
             if self._connection is None or self._connection.is_closed():
-                settings = {"application_name": "landlord", "track_counts": "off"}
+                # Compiling the laws would take ten seconds after each test.
+                settings = {"application_name": "landlord", "track_counts": "off", "jit": "off"}
                 self._connection = await asyncpg.connect(self._dsn, server_settings=settings)
             return await work(self._connection, *args)
 
