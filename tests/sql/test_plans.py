@@ -394,3 +394,31 @@ async def test_queues_that_were_woken_very_often_cost_a_bounded_look(dsn: str, s
     assert not {("Seq Scan", table) for table in TABLES} & plan.scans
     assert plan.rows <= 200
     assert plan.buffers <= 20_000
+
+
+async def test_a_fetch_of_partitions_that_was_planned_on_empty_tables_compares_no_row_with_each(dsn: str) -> None:
+    """An autoanalyze between two bursts is enough for such a plan. A nested loop would read 250,000 rows here."""
+    queues = 500
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.rows("select from asyncq.add_job('t')")
+        await sql.execute(f"analyze; prepare early as {query('fetch_partitions', schema)}")
+        arguments = f"1, 1, {queues}, '{{1}}', null, null, null, null, null, null, 1000, '{{}}'"
+        await sql.execute(f"execute early({arguments})")
+        await sql.execute(f"""
+            select asyncq.add_jobs(array_agg(
+              ('t', null, 'q' || i % {queues}, now(), null, null, 0, null, null, null)::asyncq.job_spec))
+            from generate_series(1, {3 * queues}) as i""")
+        most = 0
+        for _ in range(2):  # of new partitions, then of known ones
+            answer = await sql.value(f"explain (analyze, format json) execute early({arguments})")
+            (top,) = json.loads(answer)
+            most = max(most, *(read_by(node) for node in nodes(top["Plan"])))
+            await sql.execute("select from asyncq._rescue_jobs(true)")
+
+    assert queues <= most <= 20 * queues
+
+
+def read_by(node: dict[str, Any]) -> float:
+    """How many rows a node has read, or compared."""
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Join Filter", 0)
+    return (node["Actual Rows"] + removed) * node["Actual Loops"]
