@@ -813,8 +813,10 @@ class Admin:
     async def repair(self) -> Repaired:
         """Return the jobs of workers that are gone, each with one attempt less, and remove unused key locks.
 
+        It also counts anew the running jobs of queues and of the keys of limits, and wakes those that were stranded.
+
         Returns:
-            The returned jobs, and the number of removed key locks.
+            The returned jobs, and the numbers of removed key locks and corrected queues and keys.
 
         Raises:
             StoreError: The database cannot be used.

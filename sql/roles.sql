@@ -82,7 +82,7 @@ grant execute on function
   asyncq._check_jobs, asyncq._check_moment, asyncq._check_names, asyncq._check_pause, asyncq._check_policy, asyncq._check_requests, asyncq._check_values, asyncq._claimed,
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._correct_counts, asyncq._counts, asyncq._cron_definition,
   asyncq._cron_status, asyncq._declare_limits, asyncq._declare_queues, asyncq._declare_tasks, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs,
-  asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._first_plain, asyncq._kinds, asyncq._woken_kinds, asyncq._plain_tasks, asyncq._fits_batch, asyncq._flags,
+  asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_partition, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._first_plain, asyncq._kinds, asyncq._prune_partitions, asyncq._wake_stranded, asyncq._woken_kinds, asyncq._plain_tasks, asyncq._fits_batch, asyncq._flags,
   asyncq._force_unlock_workers, asyncq._gate, asyncq._gather_starts, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
@@ -91,13 +91,13 @@ grant execute on function
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._new_job, asyncq._nfc,
   asyncq._no_limit, asyncq._note_block, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
-  asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_progress, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
+  asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_rest,
   asyncq._shown, asyncq._spent, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
   asyncq._split_batches_of_worker, asyncq._state, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._tell_pause, asyncq._tell_watchers,
   asyncq._task_ids_of, asyncq._unique_key, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
-  asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wake_partitions, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers
+  asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wake_partitions, asyncq._wake_stranded, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers
   to :"worker";
 
 commit;

@@ -17,7 +17,8 @@ at it), "problem" (something is broken; the exit code is 1). It reads all jobs,
 which takes about a second for each million.
 
 --repair first does what live workers do by themselves: it returns the jobs of
-workers that are gone, and removes unused key locks."""
+workers that are gone, removes unused key locks, and corrects what queues and
+the keys of limits count as running."""
 
 EXAMPLES = """\
   asyncq doctor
@@ -38,7 +39,10 @@ def run(options: argparse.Namespace) -> int:
     if options.repair:
         repaired = ask(options, lambda client: client.admin.repair())
         jobs = f"{len(repaired.job_ids)} jobs of workers that are gone were returned"
-        print(f"asyncq: {jobs}, {repaired.key_locks} key locks removed", file=sys.stderr)
+        print(
+            f"asyncq: {jobs}, {repaired.key_locks} key locks removed, {repaired.partitions} keys and queues corrected",
+            file=sys.stderr,
+        )
     found = ask(options, lambda client: client.admin.checkup())
     if options.json:
         print(msgspec.json.encode({"healthy": found.is_healthy, "findings": found.findings}).decode())

@@ -291,7 +291,9 @@ class Repaired(msgspec.Struct, frozen=True):
     Attributes:
         job_ids: Returned jobs of workers that were gone: they wait again, or were discarded.
         key_locks: How many key locks were removed, all unused for a day.
+        partitions: How many keys of limits and queues counted a wrong number of running jobs, or had lost a wakeup.
     """
 
     job_ids: tuple[int, ...]
     key_locks: int
+    partitions: int = 0

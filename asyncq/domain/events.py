@@ -206,6 +206,15 @@ class UnknownTasks(Event, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class PartitionCorrected(Event, frozen=True, kw_only=True):
+    """A thorough round set right how many running jobs a limit or queue counts: a defect, or rows changed by hand."""
+
+    limit: str | None
+    key: str | None
+    counted: int
+    running: int
+
+
 class LimitChanged(Event, frozen=True, kw_only=True):
     """A limit has the values that this worker declared, in place of those of an earlier worker, which is `was_by`."""
 

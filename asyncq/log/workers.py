@@ -89,6 +89,10 @@ SENTENCES: Table = {
         "handlers ended before their asyncio tasks, which are cancelled: %(names)s", names=lambda e: ", ".join(e.names)
     ),
     on.ResourceFailed: error("%(name)s failed after it was opened: %(error)s", error=first_line),
+    on.PartitionCorrected: error(
+        "the limit or queue %(limit)s (key %(key)s) counted %(counted)s running jobs, and %(running)s run; this is "
+        "corrected, please report it"
+    ),
     on.LimitChanged: info(
         "limit '%(limit)s' is now %(after)s, as %(by)s declares; it was %(before)s, as %(was_by)s had declared",
     ),

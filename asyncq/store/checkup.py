@@ -84,8 +84,10 @@ async def repair(database: Database, connection: Connection) -> Repaired:
     """Rescue the jobs of dead workers and remove unused key locks, as workers do."""
     key_locks = 0
     after: int | None = FIRST_KEY_LOCK
+    partitions = len(await database.fetch(connection, "correct_counts"))
     jobs = await database.fetch(connection, "rescue_jobs", THOROUGH, KEEPS_ERRORS)
+    ((woken,),) = await database.fetch(connection, "wake_stranded")
     while after is not None:
         (walked,) = await database.fetch(connection, "prune_key_locks", after, KEY_LOCKS_AT_ONCE)
         key_locks, after = key_locks + walked["key_locks"], walked["last_key"]
-    return Repaired(tuple(sorted(row["job_id"] for row in jobs)), key_locks)
+    return Repaired(tuple(sorted(row["job_id"] for row in jobs)), key_locks, partitions + woken)

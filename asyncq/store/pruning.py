@@ -41,6 +41,15 @@ async def prune_key_locks(line: ReconnectingConnection, after: int, most: int) -
     return row["key_locks"], row["last_key"]
 
 
+async def prune_partitions(line: ReconnectingConnection, after: int, most: int) -> int | None:
+    """Remove idle partitions among the next `most` after an id, at first 0.
+
+    Returns the last checked id; None at the end.
+    """
+    (row,) = await line.fetch("prune_partitions", after, most)
+    return row["last_id"]
+
+
 async def expire_jobs(line: ReconnectingConnection, most: int) -> list[int]:
     """End waiting jobs that have expired, at most `most`; returns their ids."""
     ((ids,),) = await line.fetch("expire_jobs", most)

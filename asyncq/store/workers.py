@@ -73,6 +73,20 @@ async def rescue_jobs(line: ReconnectingConnection, *, thorough: bool, keeps_err
     return [Rescued(*row) for row in rows]
 
 
+class Corrected(msgspec.Struct, frozen=True):
+    """A limit or queue, or a key of the limit, that had counted another number of running jobs than run."""
+
+    name: str | None
+    key: str | None
+    counted: int
+    running: int
+
+
+async def correct_counts(line: ReconnectingConnection) -> list[Corrected]:
+    """Set right how many running jobs partitions count, and return the corrected ones; reads all claims."""
+    return [Corrected(*row) for row in await line.fetch("correct_counts")]
+
+
 async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict[int, str]:
     """Read the ids of tasks, and store new ones; without tasks that another open transaction has just stored."""
     rows = await line.fetch("task_ids", sorted(names))

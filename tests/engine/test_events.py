@@ -261,6 +261,12 @@ async def _(scene: Scene) -> None:
     await scene.run(leave_one, until=events.JobCompleted)
 
 
+@provokes(events.PartitionCorrected)
+async def _(scene: Scene) -> None:
+    await scene.db.execute(f"insert into {scene.schema}._partitions (id, running) values (1, 1)")
+    await scene.make_worker().run_once()
+
+
 @provokes(events.LimitChanged)
 async def _(scene: Scene) -> None:
     for concurrency in (3, 5):

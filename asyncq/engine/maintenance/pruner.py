@@ -15,7 +15,7 @@ from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.maintenance.history_size import HistorySizes
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks
+from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks, prune_partitions
 
 BATCH = 500
 EVERY_S = 60.0
@@ -37,6 +37,7 @@ class Pruner:
         self._outage = Outage("pruning", observers.emit)
         self._walk_at = 0.0
         self._gate: int | None = None
+        self._partitions_at = 0.0
 
     async def run_for_ever(self) -> None:
         """Prune now and then, after an error too. It is a task of its own: no rescue waits for the end of pruning."""
@@ -69,6 +70,7 @@ class Pruner:
                 total["key_locks"] += await self._walk(loop.time())
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
+            await self._prune_partitions(until)
         finally:
             if total.total():
                 self._observers.emit(JobsPruned(**total))
@@ -81,6 +83,18 @@ class Pruner:
             if ids:
                 self._observers.emit(JobsExpired(job_ids=tuple(ids)))
             if len(ids) < BATCH or asyncio.get_running_loop().time() >= until:
+                break
+
+    async def _prune_partitions(self, until: float) -> None:
+        """Remove idle partitions, a page after the other until the end or until time is over, if a walk is due."""
+        after: int | None = 0
+        if (now := asyncio.get_running_loop().time()) < self._partitions_at:
+            return
+        self._partitions_at = now + WALK_EVERY_S * random.uniform(0.8, 1.2)
+        while after is not None:
+            async with shielded(self._line):
+                after = await prune_partitions(self._line, after, BATCH)
+            if asyncio.get_running_loop().time() >= until:
                 break
 
     async def _walk(self, now: float) -> int:

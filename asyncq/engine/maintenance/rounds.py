@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.events import JobsRescued, MaintenanceFailed, TransactionsEnded, UnknownTasks
+from asyncq.domain.events import JobsRescued, MaintenanceFailed, PartitionCorrected, TransactionsEnded, UnknownTasks
 from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import error_text
 from asyncq.engine.base.identity import Identity
@@ -18,7 +18,7 @@ from asyncq.engine.maintenance.mover import LONGEST_S, Mover
 from asyncq.engine.maintenance.pruner import Pruner
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
-from asyncq.store.workers import Rescued, rescue_jobs, unknown_tasks
+from asyncq.store.workers import Rescued, correct_counts, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30  # rounds; a thorough round reads the claims of all workers
 FIRST_WITHIN = 6  # rounds after the start: after its rush, and not in all workers of a fleet at once
@@ -83,6 +83,8 @@ class Rounds:
         thorough = self._rounds % THOROUGH_EVERY == 0
         if thorough or hurried:
             try:
+                if thorough:
+                    await self._correct_counts(self._apart)
                 rescued = await self._rescue(self._apart, thorough)
             finally:
                 with anyio.CancelScope(shield=True):
@@ -104,6 +106,14 @@ class Rounds:
             self._told |= unknown
             self._observers.emit(UnknownTasks(names=tuple(sorted(unknown))))
         return len(rescued)
+
+    async def _correct_counts(self, line: ReconnectingConnection) -> None:
+        async with shielded(line):
+            corrected = await correct_counts(line)
+        for one in corrected:
+            self._observers.emit(
+                PartitionCorrected(limit=one.name, key=one.key, counted=one.counted, running=one.running)
+            )
 
     async def _rescue(self, line: ReconnectingConnection, thorough: bool) -> Sequence[Rescued]:
         async with shielded(line):

@@ -15,6 +15,11 @@
 --   forbidden_flag  a worker that does not forbid its flags
 --   queue_busy      the job of its queue that runs
 --   queue_behind    an earlier job of its queue
+--   moving          its task has got another limit: workers move it into its partition
+--   backed_off      a time, as a handler asked for its queue or key
+--   rate            a time: as many jobs have started as the rate allows
+--   partition_full  the end of a job of its key, or of its limit
+--   partition_behind  an earlier job of its key
 --   ready           a free slot: the next fetch takes it, after the jobs before it
 create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
   language plpgsql stable
@@ -27,7 +32,6 @@ create or replace function asyncq.explain(job_id bigint) returns table (reason t
 declare
   moment constant timestamptz := asyncq.now();
   job asyncq._jobs;
-  other record;
   -- Workers that live; of these, those that know the task; of these, those that do not forbid a flag of the job.
   live int[];
   knowing int[];
@@ -84,42 +88,92 @@ begin
   end if;
   waits := waits or able is null;
 
-  if job.queue is not null then
-    select running.locked_by, running.id, running.locked_at into other
-      from asyncq._all_jobs() as running
-      where running.queue = job.queue and running.locked_by is not null and running.shared is null
-      order by running.id limit 1;
-    if found then
-      waits := true;
-      return query select 'queue_busy',
-        'job ' || other.id || ' of its queue runs, on worker ' || other.locked_by || ' since ' || other.locked_at;
-    else
-      -- Only if such jobs come first for every worker that may take this one.
-      select ahead.id into other
-        from unnest(able) as taker(id)
-        join asyncq._workers as worker on worker.id = taker.id
-        left join lateral (
-          select first.id
-          from asyncq._heads(job.partition) as kind
-          cross join lateral (
-            select earlier.id, earlier.priority, earlier.run_at from asyncq._jobs as earlier
-            where earlier.partition = job.partition and earlier.task_id = kind.task_id and earlier.priority = kind.priority
-              and asyncq._is_ready(earlier) and asyncq._is_due(earlier, moment)
-              and asyncq._is_known(earlier, asyncq._task_ids_of(worker.tasks))
-              and asyncq._is_allowed(earlier, worker.forbidden_flags)
-              and (earlier.priority, earlier.run_at, earlier.id) < (job.priority, job.run_at, job.id)
-            order by earlier.run_at, earlier.id limit 1) as first
-          order by first.priority, first.run_at, first.id limit 1) as ahead on true
-        order by ahead.id is not null, ahead.id limit 1;
-      if other.id is not null then
-        waits := true;
-        return query select 'queue_behind', 'job ' || other.id || ' of its queue comes first';
-      end if;
-    end if;
-  end if;
+  return query select said.reason, said.detail from asyncq._explain_partition(job, able, moment) as said;
+  waits := waits or found;
   if not waits then
     return query select 'ready',
       'the next fetch takes it, by worker ' || array_to_string(able, ' or ') || ', when a slot is free';
+  end if;
+end
+$$;
+
+-- The part of explain for limits: of the queue or key of a ready job, and of all jobs of its limit. A pause is said before.
+create or replace function asyncq._explain_partition(job asyncq._jobs, able int[], moment timestamptz)
+  returns table (reason text, detail text)
+  language plpgsql stable
+  as $$
+declare
+  kind constant text := case when job.queue is not null then 'queue' else 'key' end;
+  task asyncq._tasks := (select known from asyncq._tasks as known where known.id = job.task_id);
+  state record;
+  runs record;
+  of_all record;
+  ahead bigint;
+begin
+  if task.unmoved_since is not null and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload) then
+    return query select 'moving', 'its task has got another limit, and workers are moving its jobs into their partitions';
+    return;
+  elsif job.partition is null then
+    return;
+  end if;
+  select partition.* into state from asyncq._partition_state(job.partition, moment) as partition;
+  select count(*)::int as jobs, string_agg(claim.id::text, ', ') filter (where claim.number <= 10) as ids,
+      string_agg(distinct claim.locked_by::text, ', ') filter (where claim.number <= 10) as workers,
+      min(claim.locked_at) as since
+    into runs
+    from (
+      select running.id, running.locked_by, running.locked_at, row_number() over (order by running.id) as number
+      from asyncq._all_jobs() as running where running.locked_at is not null and running.partition = job.partition
+      order by running.id) as claim;
+  if state.reason in ('backed_off', 'rate') then
+    return query select state.reason, 'no job of its ' || kind || ' may start before ' || state.next_at
+      || case state.reason when 'rate' then ': as many have started as its rate allows' else ', as a handler asked' end;
+  end if;
+  if runs.jobs >= state.may then
+    return query select case kind when 'queue' then 'queue_busy' else 'partition_full' end,
+      case when state.may = 1
+        then 'job ' || runs.ids || ' of its ' || kind || ' runs, on worker ' || runs.workers || ' since ' || runs.since
+        else runs.jobs || ' of ' || state.may || ' jobs of its ' || kind || ' run: ' || runs.ids || case when runs.jobs > 10 then ', ...' else '' end
+          || ', on workers ' || runs.workers end;
+  end if;
+  select held.name, held.total, held.total_rate, held.total_per_s, gate.running - coalesce(ended.freed, 0) as running, gate.cell,
+      gate.cells, gate.not_before
+    into of_all
+    from asyncq._limits as held
+    join asyncq._partitions as gate on gate.id = asyncq._gate(held.id)
+    left join lateral (
+      select sum(wakeup.freed) as freed from asyncq._wakeups as wakeup where wakeup.partition = gate.id and wakeup.freed > 0) as ended on true
+    where held.id = task.limit_id;
+  if of_all.running >= of_all.total then
+    return query select 'partition_full', of_all.running || ' of ' || of_all.total || ' jobs of the limit ' || of_all.name || ' run';
+  end if;
+  if asyncq._allowance(of_all.total_rate, of_all.total_per_s, of_all.cell, of_all.cells, moment) <= 0 then
+    return query select 'rate', 'no job of the limit ' || of_all.name || ' may start before '
+      || asyncq._allowed_at(of_all.total_per_s, of_all.cell, of_all.cells, moment) || ': as many have started as its rate allows';
+  end if;
+  if runs.jobs < state.may and able is not null then
+    -- Only if as many jobs as may start come first, for every worker that may take this one.
+    select min(taker.first) into ahead
+      from (
+        select earlier.first, earlier.jobs >= state.may - runs.jobs as is_behind
+        from unnest(able) as worker_id
+        join asyncq._workers as worker on worker.id = worker_id
+        cross join lateral (
+          select count(*) as jobs, (array_agg(before.id order by before.priority, before.run_at, before.id))[1] as first
+          from asyncq._heads(job.partition) as head
+          cross join lateral (
+            select other.id, other.priority, other.run_at from asyncq._jobs as other
+            where other.partition = job.partition and other.task_id = head.task_id and other.priority = head.priority
+              and asyncq._is_ready(other) and asyncq._is_due(other, moment)
+              and asyncq._is_known(other, asyncq._task_ids_of(worker.tasks))
+              and asyncq._is_allowed(other, worker.forbidden_flags)
+              and (other.priority, other.run_at, other.id) < (job.priority, job.run_at, job.id)
+            order by other.run_at, other.id limit state.may - runs.jobs) as before) as earlier) as taker
+      having bool_and(taker.is_behind);
+    if ahead is not null then
+      return query select case kind when 'queue' then 'queue_behind' else 'partition_behind' end,
+        'job ' || ahead || ' of its ' || kind || ' comes first';
+    end if;
   end if;
 end
 $$;

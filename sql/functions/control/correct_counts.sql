@@ -34,3 +34,29 @@ begin
   perform asyncq._wake_heads(held);
 end
 $$;
+
+-- Wake partitions that have a due job, room for it, and no wakeup: a defect, which doctor --repair mends. Returns how many.
+create or replace function asyncq._wake_stranded() returns int
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  as $$
+declare
+  stranded bigint[];
+begin
+  with recursive ready(id) as (
+    (select job.partition from asyncq._jobs as job
+      where job.partition is not null and asyncq._is_ready(job) order by job.partition limit 1)
+    union all
+    select next.id from ready
+    cross join lateral (
+      select job.partition as id from asyncq._jobs as job
+      where job.partition > ready.id and asyncq._is_ready(job) order by job.partition limit 1) as next)
+  select array_agg(ready.id) into stranded
+    from ready cross join lateral asyncq._partition_state(ready.id, asyncq.clock()) as state
+    where state.reason is null
+      and ready.id not in (select wakeup.partition from asyncq._wakeups as wakeup where wakeup.partition is not null);
+  perform asyncq._wake_heads(stranded);
+  return coalesce(cardinality(stranded), 0);
+end
+$$;

@@ -1,0 +1,2 @@
+-- wake_stranded() -> partitions int
+select asyncq._wake_stranded() as partitions
