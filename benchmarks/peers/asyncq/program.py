@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
-
 from asyncq import Client, JobsFetched, JobSpec, Worker, observer
 from benchmarks.peers.asyncq import tasks
 from benchmarks.peers.asyncq.shapes import SHAPES
@@ -17,23 +15,11 @@ from benchmarks.peers.role import Adder, Note, Program, Wish, extra, run
 
 
 async def install(dsn: str, wish: Wish) -> None:
-    """Bring the schema up to date, and limit the task that has a limit."""
+    """Bring the schema up to date, and let a worker declare the limit of the task: adds read it."""
     await Client(dsn).migrate()
-    if limit := tasks.LIMITS.get(wish.get("task", "noop")):
-        await limited(dsn, wish["task"], *limit)
-
-
-async def limited(dsn: str, task: str, at_once: int, key: str | None) -> None:
-    """Give a task its limit."""
-    connection = await asyncpg.connect(dsn)
-    await connection.execute("select asyncq._store_tasks(array[$1::text])", task)
-    await connection.execute(
-        """with made as (
-          insert into asyncq._limits (id, name, at_once) select max(id) + 1, $1, $2 from asyncq._limits returning id)
-        update asyncq._tasks set limit_id = (select id from made), by = $3::text[] where identifier = $1""",
-        *(task, at_once, key and [key]),
-    )
-    await connection.close()
+    if name := wish.get("task"):
+        async with Worker(dsn, tasks=[tasks.TASKS[name]]).start():
+            pass
 
 
 @asynccontextmanager

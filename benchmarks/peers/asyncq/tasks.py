@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asyncq import Call, Collect, ConstantRetry, JobContext, JobSpec, RunInfo, Task, resource, task, use
+from asyncq import Call, Collect, ConstantRetry, JobContext, JobSpec, Limit, Rate, RunInfo, Task, resource, task, use
 from benchmarks.peers.role import Note
 
 
@@ -154,25 +154,25 @@ KEYS = 10_000
 SLOT_S = 0.005
 
 
-@task
+@task(concurrency=1_000)
 async def roomy(id: int, ctx: JobContext) -> None:
     """Count the call; its limit is never reached."""
     note(id)
 
 
-@task
+@task(concurrency=Limit(1, by="key"))
 async def keyed_1(id: int, key: int, ctx: JobContext) -> None:
     """Count the call; one at once of each key."""
     note(id)
 
 
-@task
+@task(concurrency=Limit(3, by="key"))
 async def keyed_3(id: int, key: int, ctx: JobContext) -> None:
     """Count the call; three at once of each key."""
     note(id)
 
 
-@task
+@task(concurrency=1)
 async def slot(id: int, ctx: JobContext) -> None:
     """Note the start and the end of a call that lasts a while; one at once."""
     note(2 * id)
@@ -180,30 +180,25 @@ async def slot(id: int, ctx: JobContext) -> None:
     note(2 * id + 1)
 
 
-@task
-async def blocked(id: int, key: int, ctx: JobContext) -> None:
-    """Run for ever; one at once of each key."""
+async def hold_key(id: int, key: int, ctx: JobContext) -> None:
+    """Run for ever."""
     note(id)
     await asyncio.Event().wait()
+
+
+full = task(name="full", concurrency=Limit(1, by="key"))(hold_key)
+rated = task(name="rated", rate=Rate(1, per="1 h", by="key"))(hold_key)
 
 
 TASKS: dict[str, Task[...]] = {
     each.name: each
     for each in (
         *(noop, bare, hold, flaky, nap, second, wait_1, wait_20, cpu_2, single, collected, kept, around),
-        *(roomy, keyed_1, keyed_3, slot, blocked),
+        *(roomy, keyed_1, keyed_3, slot, full, rated),
     )
 }
 WITH_LETTERS = ("wait_1", "wait_20", "cpu_2")
-WITH_KEYS = ("keyed_1", "keyed_3", "blocked")
-# Task -> how many of its jobs may run at once, and the member of the payload that is the key, if each key has a limit.
-LIMITS: dict[str, tuple[int, str | None]] = {
-    "roomy": (1_000, None),
-    "keyed_1": (1, "key"),
-    "keyed_3": (3, "key"),
-    "slot": (1, None),
-    "blocked": (1, "key"),
-}
+WITH_KEYS = ("keyed_1", "keyed_3", "full", "rated")
 
 
 def job_of(name: str, number: int) -> JobSpec:
