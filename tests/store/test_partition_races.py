@@ -506,3 +506,53 @@ async def test_a_fetch_that_dies_with_its_locks_leaves_all_as_it_was(
         await sql.rows("select pg_terminate_backend($1, 5000)", dying.connection.get_server_pid())
 
     assert ([], [job]) == (during, await fetched(sql))
+
+
+async def allow_in_all(sql: Session, total: int) -> None:
+    """Give the task `l` a limit of all its jobs together."""
+    await sql.execute(f"""
+        select asyncq._store_tasks(array['l']);
+        insert into asyncq._limits (id, name, total) values (7, 'l', {total});
+        insert into asyncq._partitions (id) values (asyncq._gate(7::smallint));
+        update asyncq._tasks set limit_id = 7 where identifier = 'l'""")
+
+
+async def test_a_fetch_that_another_one_overtook_starts_no_more_than_a_total_allows(
+    gate: Gate, fetcher: Session, sql: Session, other: Session
+) -> None:
+    """The jobs are of many queues, each of which is free."""
+    await allow_in_all(sql, 2)
+    for queue in "abcd":
+        await add_to(sql, "l", queue)
+    await gate.during(fetched(fetcher), fetched(other, 1, worker=OTHER))
+    await fetched(sql)
+
+    assert 2 == len(await claimed(sql))
+
+
+async def test_a_job_that_is_added_while_an_end_that_frees_a_total_is_open_is_not_forgotten(
+    sql: Session, other: Session
+) -> None:
+    """It is of another queue."""
+    await allow_in_all(sql, 1)
+    await add_to(sql, "l", "a")
+    claims = await fetch(other, worker=OTHER)
+    async with other.connection.transaction():
+        await _complete(other, claims)
+        late = await add_to(sql, "l", "b")
+        during = await fetched(sql)
+
+    assert ([], [late]) == (during, await fetched_soon(sql))
+
+
+async def test_a_next_job_of_another_task_frees_the_total_of_the_one_before(sql: Session) -> None:
+    """Both are of one queue, but the next job does not count for the total."""
+    await allow_in_all(sql, 1)
+    await add_to(sql, "l", "a")
+    following = [await add_to(sql, "t", "a"), await add_to(sql, "l", "b")]
+    claims = await fetch(sql)
+    for claim in claims:
+        await sql.run("split_batch_of_claim", 1, claim["id"], claim["lock_token"])
+    _, taken = await claim_next(sql, claims)
+
+    assert following == sorted([*(claim["id"] for claim in taken), *await fetched_soon(sql)])
