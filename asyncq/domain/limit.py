@@ -176,10 +176,16 @@ def limit_of(concurrency: Any, rate: Any, fair: Any) -> TaskLimit | None:
     return TaskLimit(name=name, fair=fair is not None, by=None if by is None else tuple(by.split(".")), **given)
 
 
-def check_by(limit: TaskLimit | None, signature: Signature) -> None:
-    """Raise ConfigurationError if no payload of a handler can have the key of a limit."""
-    if limit is not None and limit.by is not None and (fault := signature.fault_of_path(limit.by)):
-        raise ConfigurationError(f"the key {'.'.join(limit.by)!r} of its limit is no member of the payload: {fault}")
+def check_by(limit: TaskLimit | None, signature: Signature, queue: str | None) -> None:
+    """Raise ConfigurationError if no job of a task can have the key of its limit; `queue` is that of the task."""
+    if limit is None or limit.by is None:
+        return
+    key = f"the key {'.'.join(limit.by)!r} of its limit"
+    if fault := signature.fault_of_path(limit.by):
+        raise ConfigurationError(f"{key} is no member of the payload: {fault}")
+    if queue is not None:
+        said = f"a job has one partition, and queue {queue!r} is that of its jobs"
+        raise ConfigurationError(f"{key} would count none of them: {said}; use a limit without a key, or no queue")
 
 
 def _one_key(limit: Limit | None, rate: Rate | None, fair: str | None) -> str | None:

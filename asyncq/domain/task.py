@@ -144,7 +144,7 @@ class Task(Generic[P, ResultT_co]):
             self.timeout: Timeout | None = None if timeout is None else as_timeout(timeout)
             self.keeps_payload = switch("keep_payload", keep_payload)
             self.limit: TaskLimit | None = limit_of(concurrency, rate, fair)
-            check_by(self.limit, self.signature)
+            check_by(self.limit, self.signature, queue)
             self.cron: tuple[Recurrence, ...] = several(cron)
             self.cron_items = items_of_task(self, self.cron)
         except (InvalidJob, ConfigurationError) as error:

@@ -132,6 +132,10 @@ def test_a_limited_task_may_have_a_queue() -> None:
             {"concurrency": Limit(3, by="tenant_id"), "fair": "api_key"},
             "concurrency has the key 'tenant_id', fair has 'api_key': a job has one partition, so it needs one key",
         ),
+        (
+            {"fair": "tenant_id", "queue": "mail"},
+            "the key 'tenant_id' of its limit would count none of them: a job has one partition, and queue 'mail' is",
+        ),
     ],
 )
 def test_options_that_make_no_limit_are_refused_with_the_name_of_the_task(options: dict[str, Any], said: str) -> None:

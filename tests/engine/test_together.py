@@ -25,6 +25,8 @@ from asyncq import (
     JobContext,
     JobNotFound,
     JobsContext,
+    Limit,
+    Rate,
     Task,
     task,
 )
@@ -65,7 +67,12 @@ FEATURES = {
     "codec": Feature(),
     "items": Feature({"items": True}, script=[PART]),
     "collect": Feature({"collect": Collect(max=2, within="5 s")}, jobs=2),
+    "limit": Feature({"concurrency": Limit(1, by="log")}, jobs=2),
+    "rate": Feature({"rate": Rate(2, per="0.1 s")}, jobs=2),
+    "fair": Feature({"fair": "log"}, jobs=2),
+    "pause": Feature(),
 }
+LIMITED = {"limit", "rate", "fair"}
 REFUSED = {
     frozenset({"queue", "collect"}): "collect",
     frozenset({"transactional", "collect"}): "collect",
@@ -75,6 +82,9 @@ REFUSED = {
     frozenset({"cron", "items"}): "payload of task",
     frozenset({"unique", "key"}): "job_key goes without unique",
     frozenset({"transactional", "process"}): "a transactional handler is a coroutine function",
+    **{frozenset({"queue", by}): "queue 'line' is that of its jobs" for by in ("limit", "fair")},
+    **{frozenset({"codec", by}): "in encoded payloads" for by in ("limit", "fair")},
+    **{frozenset({"items", by}): "is no member of the payload" for by in ("limit", "fair")},
 }
 PAIRS = [*itertools.combinations(FEATURES, 2)]
 
@@ -120,6 +130,8 @@ class Pair:
         options = {name: value for each in self.features for name, value in each.task.items()}
         if self.names == {"result", "cron"}:
             options["keep"] = "1 h"  # Nobody can wait for a job of a crontab before it starts.
+        if self.names == {"limit", "collect"}:
+            options["concurrency"] = Limit(2, by="log")  # A call counts as its jobs.
         return task(**{"retry": [0.01], **options})(self._handler())
 
     def _handler(self) -> Callable[..., Any]:
@@ -187,6 +199,10 @@ async def jobs_of(pair: Pair, dsn: str, schema: str, db: asyncpg.Connection) -> 
     options: dict[str, Any] = {"schema": schema, "observers": [pair.seen], "poll": 60, "concurrency": 4}
     if "codec" in pair.names:
         options["codec"] = Reversed()
+    if pair.names & LIMITED:
+        await make_worker(dsn, [made], **options).run_once()  # A worker declares limits.
+    if "pause" in pair.names:
+        await pair.client.admin.pause(task=made.name)
     if "cron" not in pair.names:
         ids = await pair.add(made)
         await check_rows(pair, ids, schema, db)
@@ -197,6 +213,10 @@ async def jobs_of(pair: Pair, dsn: str, schema: str, db: asyncpg.Connection) -> 
         if "flags" in pair.names:
             await make_worker(dsn, [made], **options, forbidden_flags=["heavy"]).run_once()
             assert [] == pair.seen.of(JobStarted)
+        if "pause" in pair.names:
+            await make_worker(dsn, [made], **options).run_once()
+            assert [] == pair.seen.of(JobStarted)
+            await pair.client.admin.resume(task=made.name)
         async with make_worker(dsn, [made], **options).start():
             yield ids
         return
@@ -204,6 +224,11 @@ async def jobs_of(pair: Pair, dsn: str, schema: str, db: asyncpg.Connection) -> 
         await clock.set(START)
         async with make_worker(dsn, [made], crontab=pair.items(made), **options).start():
             await clock.move(MINUTE)
+            if "pause" in pair.names:
+                jobs = f"select count(*) from {schema}._jobs"
+                await wait_until(lambda: _equals(db.fetchval(jobs), pair.jobs), description="the recurring jobs")
+                assert [] == pair.seen.of(JobStarted)
+                await pair.client.admin.resume(task=made.name)
             started = pair.seen.ids
             await wait_until(lambda: len({*started(JobStarted)}) == pair.jobs, description="a run of each job")
             ids = sorted({*started(JobStarted)})
@@ -223,6 +248,8 @@ async def check_rows(pair: Pair, ids: list[int], schema: str, db: asyncpg.Connec
         assert job.queue == ("line" if "queue" in pair.names else None)
         stored = await db.fetchval(f"select payload::text from {schema}._jobs where id = $1", job.id)
         assert stored.startswith('"asyncq:1:reversed:') == ("codec" in pair.names)
+        partition = await db.fetchval(f"select partition from {schema}._jobs where id = $1", job.id)
+        assert (partition is not None) == bool(pair.names & {"queue", "pause", *LIMITED})
 
 
 def check_calls(pair: Pair) -> None:
@@ -234,7 +261,7 @@ def check_calls(pair: Pair) -> None:
     if "cancel" not in pair.names:
         calls = 1 if "collect" in pair.names else pair.jobs
         assert (lines.count("end"), len(begun)) == (calls, calls + len(pair.script))
-    if "queue" in pair.names and not pair.script:
+    if pair.names & {"queue", "limit"} and "collect" not in pair.names and not pair.script:
         assert [line.split()[0] for line in lines] == ["begin", "end"] * pair.jobs
 
 
