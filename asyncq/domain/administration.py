@@ -45,7 +45,8 @@ class Reason(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: A word: `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`,
-            `queue_behind`, `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+            `queue_behind`, `partition_full`, `partition_behind`, `rate`, `backed_off`, `moving`, `paused`, `discarded`,
+            `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
         detail: A sentence for people: the job, the worker, the time.
     """
 

@@ -13,6 +13,8 @@ Level = Literal["ok", "warning", "problem"]
 HolderKind = Literal["transaction", "idle", "prepared", "standby", "slot"]
 MOST_SHOWN = 5
 MANY_DEAD = 100_000
+MANY_WAKEUPS = 100_000
+FULL_S = 3600.0
 FEW_BLOCKS = 1_000
 OFTEN = 10  # a warning begins at this multiple of the needed blocks
 QUEUE_FILLS = 0.01  # of 8 GB; more remains in the queue only if a LISTEN connection is not read
@@ -117,7 +119,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     Attributes:
         check: `server`, `policies`, `workers`, `tasks`, `notifications`, `horizon`, `dead_rows`, `first_jobs`,
-            `pauses` or `laws`.
+            `pauses`, `limits` or `laws`.
         level: `ok`; `warning`: somebody should look at it; `problem`: something is broken.
         said: A sentence for people.
     """
@@ -147,6 +149,9 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         first_jobs: The cost of reading the first waiting jobs.
         violations: The broken laws of the store.
         pauses: What has been paused for more than a day.
+        wakeups: How many wakeups of partitions wait, counted to a bit more than 100,000.
+        full_keys: Keys of limits, and queues, that are full and have waiting jobs, and of which no job has started for
+            an hour: each as the limit and the key; five at most.
         missing: The features that asyncq needs and the server lacks, each as a phrase.
         limits: The features that work less well on this server than on PostgreSQL, each as a sentence.
         is_read_only: Whether the server refuses writes, as on a standby or with `default_transaction_read_only`.
@@ -167,6 +172,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     first_jobs: FirstJobs
     violations: tuple[Violation, ...]
     pauses: tuple[Pause, ...] = ()
+    wakeups: int = 0
+    full_keys: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     is_read_only: bool = False
@@ -189,6 +196,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             *self._of_dead_rows(),
             *self._of_first_jobs(),
             *self._of_pauses(),
+            *self._of_limits(),
             *self._of_laws(),
         )
 
@@ -272,6 +280,16 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
             yield Finding("pauses", "warning", said)
         if not self.pauses:
             yield Finding("pauses", "ok", "nothing has been paused for more than a day")
+
+    def _of_limits(self) -> Iterator[Finding]:
+        for key in self.full_keys:
+            said = f"{key} is full, and no job of it has started for an hour: do its running jobs hang?"
+            yield Finding("limits", "warning", said)
+        if self.wakeups > MANY_WAKEUPS:
+            said = f"more than {MANY_WAKEUPS:,} wakeups of queues and limits wait: do workers run, and know the tasks?"
+            yield Finding("limits", "warning", said)
+        if not self.full_keys and self.wakeups <= MANY_WAKEUPS:
+            yield Finding("limits", "ok", "no queue or key of a limit has been full for an hour without a start")
 
     def _of_laws(self) -> Iterator[Finding]:
         for law in dict.fromkeys(violation.law for violation in self.violations):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from asyncq.domain.checkup import Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
+from asyncq.domain.checkup import FULL_S, MOST_SHOWN, Checkup, DeadRows, FirstJobs, Holder, Repaired, Violation
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Connection, Database
 from asyncq.store.failures import calling
@@ -44,6 +44,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
     dead = await database.fetch(connection, "dead_rows")
     unknown = await database.fetch(connection, "unknown_tasks", array_text(found["known_tasks"]))
     clock = await database.fetch(connection, "clock_functions")
+    (limits,) = await database.fetch(connection, "limit_warnings", FULL_S, MOST_SHOWN)
     return Checkup(
         schema=database.schema,
         up_since=found["up_since"],
@@ -60,6 +61,8 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         first_jobs=await first_jobs(database, connection),
         violations=tuple(await violations(database, connection)),
         pauses=tuple(await paused(database, connection, LONG_PAUSED_S)),
+        wakeups=limits["wakeups"],
+        full_keys=tuple(limits["full_keys"]),
         missing=probed.missing,
         limits=probed.limits,
         is_read_only=probed.is_read_only,

@@ -67,6 +67,7 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
         ("dead_rows", "ok", "12 at most, in _jobs"),
         ("first_jobs", "ok", "118 blocks and 0.4 ms to look at the first 100"),
         ("pauses", "ok", "nothing has been paused for more than a day"),
+        ("limits", "ok", "no queue or key of a limit has been full for an hour without a start"),
         ("laws", "ok", "they hold"),
     ] == [(one.check, one.level, one.said) for one in checkup.findings]
     assert checkup.is_healthy
@@ -104,6 +105,22 @@ def test_a_healthy_store_has_one_finding_a_check() -> None:
                 "pauses",
                 "warning",
                 "the queue 'reports' is paused since 2026-11-20 12:30:00 UTC by ann: disk full",
+            ),
+        ),
+        (
+            {"full_keys": ("tenants acme",)},
+            (
+                "limits",
+                "warning",
+                "tenants acme is full, and no job of it has started for an hour: do its running jobs hang?",
+            ),
+        ),
+        (
+            {"wakeups": 100_001},
+            (
+                "limits",
+                "warning",
+                "more than 100,000 wakeups of queues and limits wait: do workers run, and know the tasks?",
             ),
         ),
         (

@@ -60,6 +60,20 @@ async def test_a_stranded_partition_is_woken(sql: Session) -> None:
     assert 0 == await sql.value("select asyncq._wake_stranded()")
 
 
+async def test_a_key_that_is_full_for_long_is_reported(sql: Session) -> None:
+    """Its running jobs may hang: no other job has started since. One without waiting jobs harms nobody."""
+    await declare(sql, t={"at_once": 2, "by": ["k"]}, queues={"wide": 2})
+    await add_keys(sql, "aaabb")
+    for _ in range(3):
+        await add(sql, queue="wide")
+    await fetched(sql)
+    asked = [list((await sql.run("limit_warnings", 3600.0, 5))[0])]
+    await sql.execute("update asyncq._jobs set locked_at = locked_at - interval '2 h' where locked_by is not null")
+    asked.append(list((await sql.run("limit_warnings", 3600.0, 5))[0]))
+
+    assert [[], ["t a", "wide"]] == [sorted(keys) for _, keys in asked]
+
+
 async def test_idle_partitions_are_removed(sql: Session) -> None:
     """One that runs, is paused, or has a value of its own stays, and so do gates."""
     await declare(sql, t={**KEYED, "total": 9}, queues={"wide": 2})
