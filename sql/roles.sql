@@ -77,7 +77,7 @@ grant execute on function
   asyncq._add_cron_item, asyncq._add_due_slots, asyncq._add_first_of_each_key, asyncq._add_in_pieces,
   asyncq._add_jobs, asyncq._add_keyless_job, asyncq._add_many_jobs, asyncq._add_slots, asyncq._addable_slots,
   asyncq._added_job, asyncq._administer_jobs, asyncq._all_ask_alike, asyncq._all_jobs, asyncq._allowance, asyncq._allowed_at, asyncq._batched_jobs,
-  asyncq._back_off, asyncq._begin_partitions, asyncq._cancel_running, asyncq._canonical, asyncq._canonical_members,
+  asyncq._are_allowed, asyncq._back_off, asyncq._begin_partitions, asyncq._cancel_running, asyncq._canonical, asyncq._canonical_members,
   asyncq._canonical_number, asyncq._cell, asyncq._change_cron_item, asyncq._changed_tasks, asyncq._check_cron_item, asyncq._check_escapes,
   asyncq._check_jobs, asyncq._check_moment, asyncq._check_names, asyncq._check_pause, asyncq._check_policy, asyncq._check_requests, asyncq._check_values, asyncq._claimed,
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._correct_counts, asyncq._counts, asyncq._cron_definition,

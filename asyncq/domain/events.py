@@ -226,10 +226,7 @@ class LimitChanged(Event, frozen=True, kw_only=True):
 
 
 class PartitionBackedOff(Event, frozen=True, kw_only=True):
-    """No job of a partition starts until a time, because the handler of a job asked for that.
-
-    `key` is that of the partition: the name of a queue if `limit` is `queues`; empty if the limit has no key.
-    """
+    """A handler asked that no job of a queue (its name is the key), or of a key of a limit, starts until a time."""
 
     limit: str
     key: str

@@ -219,8 +219,8 @@ create table asyncq._limits (
 insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null);
 
 -- A partition: the jobs of a limit that have the same key. The gate of a limit that has a total is a row too: it counts
--- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. They are written by fetches
--- only, which lock it, or by administrators. Ends of claims insert wakeups.
+-- all jobs of its tasks. A row is inserted by the first claim, that of a gate with the total. They are written by
+-- fetches only, which lock it, or by administrators. Ends of claims insert wakeups.
 --   id         the number of the limit and 48 bits of a hash of the key, see _partition
 --   running    how many of its claims were made, less those whose end a fetch has counted; also without a limit,
 --              which may be set at any time
@@ -265,8 +265,8 @@ create table asyncq._partitions (
 create index partitions_paused on asyncq._partitions (id) where paused_at is not null;
 
 -- Wakeups: from a moment on, a fetch has to look at a partition for jobs of a task and priority. Whatever makes such a
--- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that it
--- saw. No wakeup is ever updated.
+-- job ready, or ends a claim, inserts one in its transaction. A fetch that has locked the partition deletes those that
+-- it saw. No wakeup is ever updated.
 --   job_id     the first job that is to be looked for: of two wakeups at the same time that of the earlier job comes first; or 0
 --   task_id    minus the number of the limit, if the partition is a gate
 --   freed   how many claims of the partition have ended

@@ -8,6 +8,7 @@ import inspect
 import logging
 import re
 import typing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ SAMPLES: dict[Any, Any] = {
     tuple[str, ...]: ("a", "b"),
     int | None: 3,
     str | None: "words",
+    datetime: datetime(2026, 7, 1, tzinfo=UTC),
     Claim: CLAIM,
 }
 

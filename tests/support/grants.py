@@ -237,6 +237,7 @@ WORKER = {
     "function _set_pause": "execute",
     "function _tell_pause": "execute",
     "function _with_watchers": "execute",
+    "function _are_allowed": "execute",
     "function _back_off": "execute",
     "function _first_plain": "execute",
     "function _kinds": "execute",

@@ -19,7 +19,7 @@ BATCH_FROM = {"rows": BATCH_FROM_ROWS, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
 OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
 NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s"}
-"""The columns of a fetch that are filled for a batch alone, or are of no job."""
+"""The columns of a fetch that are filled for a batch alone, or belong to no job."""
 _tokens = count(1001)
 
 

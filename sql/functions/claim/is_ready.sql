@@ -18,4 +18,9 @@ create or replace function asyncq._is_known(job asyncq._jobs, task_ids int[]) re
 -- Whether a worker that forbids these flags (null: none) may run a job.
 create or replace function asyncq._is_allowed(job asyncq._jobs, forbidden_flags text[]) returns boolean
   language sql immutable parallel safe
-  as $$ select forbidden_flags is null or job.flags is null or not job.flags ?| forbidden_flags $$;
+  as $$ select asyncq._are_allowed(job.flags, forbidden_flags) $$;
+
+-- Whether a worker that forbids these flags (null: none) may run a job that has these (null: none).
+create or replace function asyncq._are_allowed(flags jsonb, forbidden_flags text[]) returns boolean
+  language sql immutable parallel safe
+  as $$ select forbidden_flags is null or flags is null or not flags ?| forbidden_flags $$;

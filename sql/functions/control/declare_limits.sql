@@ -43,9 +43,9 @@ begin
 end
 $$;
 
--- Store which limits tasks have, and the keys. Their jobs that are in other partitions will be moved, see _move_jobs. The
--- jobs of a task that was paused without a limit are in partitions of limit 2, which it keeps until it has another one.
--- Returns the tasks whose rows another transaction locks, and which are left as they are.
+-- Store which limits tasks have, and the keys. Their jobs that are in other partitions will be moved, see _move_jobs.
+-- The jobs of a task that was paused without a limit are in partitions of limit 2, which it keeps until it has another
+-- one. Returns the tasks whose rows another transaction locks, and which are left as they are.
 create or replace function asyncq._declare_tasks(declared json) returns setof text
   language plpgsql volatile
   as $$

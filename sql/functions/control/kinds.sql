@@ -14,8 +14,8 @@ create or replace function asyncq._kinds() returns table (task_id int, priority 
   select kind.task_id, kind.priority from kind
   $$;
 
--- Those for a worker that knows these tasks: no task or limit is paused. Each has the gate of its task, and the total of
--- the limit; null: the limit has no total. It is inlined, so its argument is no subquery.
+-- Those for a worker that knows these tasks: no task or limit is paused. Each has the gate of its task, and the total
+-- of the limit; null: the limit has no total. It is inlined, so its argument is no subquery.
 create or replace function asyncq._woken_kinds(task_ids int[])
   returns table (task_id int, priority smallint, gate bigint, total int, total_rate int, total_per_s float8)
   language sql stable
@@ -28,6 +28,6 @@ create or replace function asyncq._woken_kinds(task_ids int[])
     from asyncq._tasks as task
     left join asyncq._limits as of_all on of_all.id = task.limit_id
     where task.id = kind.task_id and task.paused_at is null and of_all.paused_at is null offset 0) as known
-  where kind.task_id = any(task_ids)
+  where exists (select from unnest(task_ids) as known_here(id) where known_here.id = kind.task_id)
     and not exists (select from asyncq._limits as everything where everything.id = 0 and everything.paused_at is not null)
   $$;

@@ -1,6 +1,6 @@
 -- Move jobs whose task has got another limit into their new partitions: of the next so many jobs after an id, by their
--- ids. A fetch does not look for such jobs outside of their partitions. The walk is repeated: it skips locked jobs, and an
--- open add may store another one behind it.
+-- ids. A fetch does not look for such jobs outside of their partitions. The walk is repeated: it skips locked jobs, and
+-- an open add may store another one behind it.
 --   found    how many jobs had another partition, moved or not
 --   last_id  the last job of the page; null: it was the last page, or there is nothing to move
 --   horizon  all transactions before this one have ended: only a walk that began after the change sees all jobs

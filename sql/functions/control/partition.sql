@@ -1,5 +1,5 @@
--- The partition of a key under a limit: the number of the limit, then 48 bits of a hash of the key. It is stored, so the
--- hash is the same on each server. Nobody can choose a key that falls into the partition of another one.
+-- The partition of a key under a limit: the number of the limit, then 48 bits of a hash of the key. It is stored, so
+-- the hash is the same on each server. Nobody can choose a key that falls into the partition of another one.
 create or replace function asyncq._partition(limit_id smallint, key text) returns bigint
   language plpgsql immutable strict parallel safe
   as $$
@@ -14,7 +14,8 @@ create or replace function asyncq._gate(limit_id smallint) returns bigint
   language sql immutable strict parallel safe
   as $$ select limit_id::bigint << 48 | 281474976710655 $$;
 
--- The partition of a job: that of its queue, else that of its task's limit, by the key in its payload; null without both.
+-- The partition of a job: that of its queue, else that of its task's limit, by the key in its payload; null without
+-- both.
 create or replace function asyncq._partition_of(task_id int, queue text, payload json) returns bigint
   language plpgsql stable parallel safe
   as $$

@@ -1,6 +1,6 @@
--- Pause a task, a queue, a limit or one key of it; without any of them, everything. From the commit on no fetch claims a
--- job of it until it is resumed. Running jobs run on. Workers return the jobs that they have claimed and not started. A
--- fetch or an add whose statement began before may still claim jobs, an add one at most. The name need not exist: the
+-- Pause a task, a queue, a limit or one key of it; without any of them, everything. From the commit on no fetch claims
+-- a job of it until it is resumed. Running jobs run on. Workers return the jobs that they have claimed and not started.
+-- A fetch or an add whose statement began before may still claim jobs, an add one at most. The name need not exist: the
 -- pause holds when the task, queue or key exists. If it is paused already, only by and the reason change. by is the
 -- role of the session by default. Returns the pause.
 create or replace function asyncq.pause(
@@ -84,8 +84,8 @@ create or replace function asyncq._pause_of(what text, name text, key text) retu
     and paused.key is not distinct from _pause_of.key
   $$;
 
--- Store a pause, or end it if moment is null. Fetches delete the wakeups of a paused partition. So a resumed one gets new
--- wakeups, in a second statement: its snapshot is newer than the lock of the row.
+-- Store a pause, or end it if moment is null. Fetches delete the wakeups of a paused partition. So a resumed one gets
+-- new wakeups, in a second statement: its snapshot is newer than the lock of the row.
 create or replace function asyncq._set_pause(
   what text, name text, key text, moment timestamptz, by text, why text) returns void
   language plpgsql volatile

@@ -1,7 +1,7 @@
 -- Return the claims of dead workers, and, if thorough, those whose worker has no row. If thorough, also set right what
--- partitions count. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead worker's row is
--- removed with the last of its claims. Until then died_at keeps the worker from returning under this id. Cancelled jobs
--- end, and jobs with a rerun run again. They lose no attempt, and are not in the result.
+-- partitions count. Rows and batches that another transaction locks are skipped; the next rescue finds them. A dead
+-- worker's row is removed with the last of its claims. Until then died_at keeps the worker from returning under this
+-- id. Cancelled jobs end, and jobs with a rerun run again. They lose no attempt, and are not in the result.
 --
 -- A job loses an attempt if the worker's last beat listed it as started, since it may have killed the worker. The
 -- others lose none: they may never have started. Their last_error begins with WorkerLost, and the next worker lists

@@ -1,8 +1,8 @@
 -- fill_slot(identifier text, payload json, max_attempts int, priority int) -> id bigint, notified void
 -- Add one plain job and claim it for a worker that waits for one: the job fills the empty batch of the worker's slot.
 -- The message has all that a run needs (asyncq/store/handoff.py). A notification has room for 8,000 bytes.
--- No row, and nothing is done, if no worker waits at this moment, if a batch has no room for the payload, or if the task
--- has a limit or is paused.
+-- No row, and nothing is done, if no worker waits at this moment, if a batch has no room for the payload, or if the
+-- task has a limit or is paused.
 -- The batch is locked until the commit. No add waits for another one: it skips a locked batch, and workers that have
 -- missed beats. Names and operators are qualified unless the server matches them exactly.
 -- Materialized: otherwise each row of the table could find another slot.

@@ -1,8 +1,8 @@
 -- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, are_woken bool
--- Claims up to max due jobs that have no partition, in order of priority, run_at, id. All conditions are in the node that
--- locks, so that they are checked again on the newest row. It locks only the rows that it takes: a row that is locked
--- here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Each lateral
--- subquery is one index probe, whatever the planner knows of the table.
+-- Claims up to max due jobs that have no partition, in order of priority, run_at, id. All conditions are in the node
+-- that locks, so that they are checked again on the newest row. It locks only the rows that it takes: a row that is
+-- locked here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Each
+-- lateral subquery is one index probe, whatever the planner knows of the table.
 --
 -- A job that is claimed in its row is one row of the answer, with the columns of _claimed. Jobs that were only added,
 -- and whose task is not in unbatched_ids, form a batch if they are at least batch_from. The fetch deletes their rows,
@@ -11,8 +11,8 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 --
--- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. The answer has at least
--- one row, without a claim if need be.
+-- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. The answer has at
+-- least one row, without a claim if need be.
 with recursive
 plain_tasks(ids) as materialized (select asyncq._plain_tasks($4::text::int[])),
 -- The priorities of jobs without a partition, from the cursor on.

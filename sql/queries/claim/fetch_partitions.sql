@@ -1,8 +1,9 @@
 -- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, again_s float8
 -- Claims up to max due jobs of partitions, in order of priority, run_at, id; of each partition as many as its limit
 -- allows. Of jobs without a partition that come first it leaves as much room as they need; fetch_jobs claims them. The
--- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are locked
--- here and left are invisible to nobody: no other fetch reads them meanwhile. _begin_partitions names an exception.
+-- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are
+-- locked here and left are invisible to nobody: no other fetch reads them meanwhile. _begin_partitions names an
+-- exception.
 --
 -- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
 -- partitions are those of the jobs of the batch.
@@ -43,10 +44,10 @@ first_wakeups as materialized (
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
+      and asyncq._are_allowed(wakeup.flags, $5)
     order by wakeup.at, wakeup.job_id limit 2 * $3::int + 20) as woken
   order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 20),
--- If they are of few partitions, which were woken often, there may be others behind them.
+-- If they belong to few partitions, which were woken often, there may be others behind them.
 further_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
@@ -56,15 +57,15 @@ further_wakeups as materialized (
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-      and ($5::text[] is null or wakeup.flags is null or not wakeup.flags ?| $5)
+      and asyncq._are_allowed(wakeup.flags, $5)
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as materialized (
   select * from first_wakeups where not exists (select from further_wakeups)
   union all
   select * from further_wakeups),
 looked_at as materialized (select array_agg(row_ctid order by row_ctid) as row_ctids from wakeups),
--- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is how
--- many jobs it takes at first, jobs the sum of these up to it.
+-- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is
+-- how many jobs it takes at first, jobs the sum of these up to it.
 wanted as materialized (
   select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
     sum(most) over (order by priority, at, job_id, id) as jobs
@@ -124,8 +125,8 @@ seen as materialized (
   where jobs - most < (select jobs from share)
     and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
 -- A claim's end counts when its wakeup is deleted, so it counts once. No part of this statement is joined to another
--- one, but gates, which are few: a plan that was made while the tables were empty would compare each row with each. Rows
--- are looked up in hashes (`is true` keeps that from being a join), or gathered by their partition.
+-- one, but gates, which are few: a plan that was made while the tables were empty would compare each row with each.
+-- Rows are looked up in hashes (`is true` keeps that from being a join), or gathered by their partition.
 heard as materialized (
   delete from asyncq._wakeups
   where ctid = any(array(
@@ -187,8 +188,8 @@ found as materialized (
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
         for update skip locked) as job
       limit may.jobs) as job) as ready on may.jobs > 0),
--- One whose job another transaction locks is begun too: it must not stand before others. So is one without a job, because
--- that has ended before: who deletes wakeups has the lock of a row, and waits for nobody.
+-- One whose job another transaction locks is begun too, so that it delays no others. So is one whose job has ended
+-- before: a fetch deletes wakeups only of partitions whose row it has locked.
 new as materialized (
   select found.id, got, rate, per_s, coalesce(key, locked.queue) as key
   from found
@@ -244,7 +245,7 @@ kept as (
           when waits_until is not null then waits_until
           when got = jobs and fair or not kind.is_woken then clock_timestamp()
           -- Another transaction locks the job, and may leave it as it is.
-          when got < jobs and is_allowed and next.run_at <= coalesce($9, asyncq.now()) then clock_timestamp() + interval '20 ms'
+          when got < jobs and is_allowed and next.is_due then clock_timestamp() + interval '20 ms'
           else next.run_at end as at
       from (
         select *, case
@@ -263,14 +264,16 @@ kept as (
           select task_id, priority from unnest(mine.task_ids, mine.priorities) as woken(task_id, priority))) as kind
       cross join lateral (
         -- One that became due since this fetch began may share a wakeup with an earlier one.
-        (select job.id, job.run_at, null::jsonb as flags, true as is_allowed from asyncq._jobs as job
+        (select job.id, job.run_at, null::jsonb as flags, true as is_allowed,
+            asyncq._is_due(job, coalesce($9, asyncq.now())) as is_due
+          from asyncq._jobs as job
           where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), clock_timestamp()))
             and job.id <> all(coalesce(mine.ids, '{}')) and (got = jobs or asyncq._is_allowed(job, $5))
           order by job.run_at, job.id limit 1)
         union all
         -- Those that this worker may not run. It has looked behind them.
-        (select distinct on (job.flags) job.id, job.run_at, job.flags, false from asyncq._jobs as job
+        (select distinct on (job.flags) job.id, job.run_at, job.flags, false, true from asyncq._jobs as job
           where $5 is not null and got < jobs
             and job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and not asyncq._is_allowed(job, $5)
@@ -278,8 +281,7 @@ kept as (
     where not (later.waits and exists (
       select from asyncq._wakeups as wakeup
       where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at
-        and wakeup.job_id = later.job_id
-        and wakeup.partition = later.id offset 0))
+        and wakeup.job_id = later.job_id and wakeup.partition = later.id offset 0))
   union all
   select at, partition, job_id, task_id, priority, flags from heard
   where ((select row_ctids from looked_at))[width_bucket(row_ctid, (select row_ctids from looked_at))] is distinct from row_ctid

@@ -1,8 +1,8 @@
 -- next_due(since_s float8, now timestamptz, after_priority int2, after_run_at timestamptz, after_id bigint, worker int, slot_token bigint) -> delay_s float8, is_taken bool
 -- Seconds until the first job that became due less than since_s ago, or will; null if there is none. since_s covers the
--- time since the last fetch was sent: a worker must not sleep if a job became due in between. Jobs without a partition that
--- are before the cursor of that fetch do not count. is_taken: the worker's hand-off slot was filled, so that a message
--- about the job is on its way, or was lost. Paused jobs do not count.
+-- time since the last fetch was sent: a worker must not sleep if a job became due in between. Jobs without a partition
+-- that are before the cursor of that fetch do not count. is_taken: the worker's hand-off slot was filled, so that a
+-- message about the job is on its way, or was lost. Paused jobs do not count.
 with recursive
 plain(priority) as (
   (select priority from asyncq._jobs as job

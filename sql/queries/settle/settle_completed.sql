@@ -1,6 +1,6 @@
 -- settle_completed(worker int, ids text, tokens text, results text, ages text) -> written text
--- Delete jobs that ended well and wake their partitions, if this worker still has these claims. ids are sorted, tokens are
--- parallel to them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver
+-- Delete jobs that ended well and wake their partitions, if this worker still has these claims. ids are sorted, tokens
+-- are parallel to them: width_bucket finds the position of an id by binary search. All are texts of arrays: the driver
 -- writes a text faster than an array, and would query the catalog before the first array. Rows that another transaction
 -- locks are skipped. Jobs that were cancelled, have a rerun or are to be kept are left to settle_rest. So are rows that
 -- change at this moment, which have moved from where they were locked. Jobs that were claimed in a batch are closed in

@@ -1,6 +1,7 @@
--- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the number
--- of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have an
--- element for each claim; null: no partition. Every statement that ends claims inserts these rows, once. It is inlined.
+-- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the
+-- number of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have
+-- an element for each claim; null: no partition. Every statement that ends claims inserts these rows, once. It is
+-- inlined.
 create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
   returns table (at timestamptz, partition bigint, job_id bigint, task_id int, freed int, priority smallint)
   language sql stable
@@ -16,7 +17,7 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
     select first.task_id, first.priority, first.run_at, first.id, row_number() over () = 1 as is_first
     from asyncq._heads(ended.partition) as first
     -- One that is due later has a wakeup of its own. A second is kept for the difference of moments.
-    where first.run_at <= pg_catalog.clock_timestamp() + interval '1 s') as head on true
+    where first.run_at - interval '1 s' <= pg_catalog.clock_timestamp()) as head on true
   union all
   select asyncq.now(), asyncq._gate(gate.id), 0, -gate.id::int, ended.claims, 0::smallint
   from (
@@ -48,14 +49,13 @@ declare
   moment constant timestamptz := asyncq.clock();
 begin
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
-    select min(job.run_at), job.partition, (pg_catalog.array_agg(job.id order by job.run_at, job.id))[1], job.task_id,
-      job.priority, job.flags
+    select min((found.job).run_at), (found.job).partition,
+      (pg_catalog.array_agg((found.job).id order by (found.job).run_at, (found.job).id))[1], (found.job).task_id,
+      (found.job).priority, (found.job).flags
     from pg_catalog.unnest(ids) as given(id)
-    cross join lateral (
-      select stored.id, stored.run_at, stored.partition, stored.task_id, stored.priority, stored.flags, stored.locked_by,
-        stored.attempts, stored.max_attempts
-      from asyncq._jobs as stored where stored.id = given.id offset 0) as job
-    where job.partition is not null and job.locked_by is null and job.attempts < job.max_attempts
-    group by job.partition, job.task_id, job.priority, job.flags, greatest(job.run_at, moment);
+    cross join lateral (select stored as job from asyncq._jobs as stored where stored.id = given.id offset 0) as found
+    where (found.job).partition is not null and asyncq._is_ready(found.job)
+    group by (found.job).partition, (found.job).task_id, (found.job).priority, (found.job).flags,
+      greatest((found.job).run_at, moment);
 end
 $$;

@@ -2,9 +2,9 @@
 -- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
 -- cell is stored as cell; cells are the starts in it and in the ten before it.
 
--- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have the
--- numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number of
--- the old length afterwards. So numbers that are a period or more in the future are not counted.
+-- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have
+-- the numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number
+-- of the old length afterwards. So numbers that are a period or more in the future are not counted.
 create or replace function asyncq._gather_starts(ids bigint[], per_s float8) returns void
   language sql volatile
   as $$
