@@ -364,6 +364,8 @@ class RetryAfter(HandlerSignal):
             by default.
     """
 
+    partition = False  # also of a subclass that sets the delay itself
+
     def __init__(self, delay: timedelta | float, reason: str = "", *, partition: bool = False) -> None:
         super().__init__(reason)
         if not isinstance(partition, bool):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -112,3 +112,18 @@ async def test_a_job_of_tomorrow_does_not_block_its_queue(dsn: str, schema: str,
     ran = await run_due(dsn, [book], schema=schema)
 
     assert ran.completed == [due.id]
+
+
+async def test_an_urgent_job_of_a_queue_comes_before_other_jobs(dsn: str, schema: str, client: Client) -> None:
+    """A worker that has just started knows nothing of the queue, and has one slot."""
+    started: list[str] = []
+
+    @task
+    async def note(name: str) -> None:
+        started.append(name)
+
+    await client.add_job(note.job(name="plain"))
+    await client.add_job(note.job(name="urgent"), queue="q", priority=-1)
+    await run_due(dsn, [note], schema=schema, concurrency=1)
+
+    assert started == ["urgent", "plain"]

@@ -6,7 +6,7 @@ from asyncq.store.statements import query
 from tests.support.session import Session
 
 STATEMENTS = {
-    "fetch_jobs": "1, 1, 10, '{1}', '{f}', null, null, null, null, null, 1, '{}'",
+    "fetch_jobs": "1, 1, 10, '{1}', '{f}', null, null, null, null, null, 1, '{}', true",
     "claim_next": "1, '{}', '{}', 10, 1, '{1}', '{f}', null, null, null",
     "next_due": "1, null, null, null, null, null, null",
     "unknown_tasks": "'{1}'",

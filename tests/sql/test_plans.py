@@ -131,7 +131,7 @@ class Explainer:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain(
             *(name, "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
-            *(str(batch_from), "'{}'"),
+            *(str(batch_from), "'{}'", *(["false"] if name == "fetch_jobs" else [])),
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:

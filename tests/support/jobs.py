@@ -78,7 +78,7 @@ async def fetch(
     async def run(name: str, number: int) -> asyncpg.Record:
         most = limit - len(claims)
         arguments = (worker, number, most, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
-        rows = await sql.run(name, *arguments)
+        rows = await sql.run(name, *arguments, *([False] if name == "fetch_jobs" else []))
         claims.extend(jobs_of(rows, number))
         return rows[0]
 

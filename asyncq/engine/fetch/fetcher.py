@@ -115,22 +115,25 @@ class Fetcher:
         # Jobs whose flags were forbidden before may be runnable now.
         scan = self.cursor.begin(sent_at, is_woken or forbidden != self._identity.row_flags.get(worker_id))
         limited: Fetched | None = None
-        if self._are_woken:
+        with Stopwatch() as answer:
+            plain = (
+                await self._claim(worker_id, wanted, forbidden, scan.after, yields=True)
+                if not self._are_woken
+                else None
+            )
+        if plain is None or plain.are_woken:
             limited = await self._claim_limited(worker_id, wanted, forbidden, scan.after)
+            self._are_woken = limited.again_s == 0 or len(limited.claims) == wanted
             if len(limited.claims) == wanted:
                 self.cursor.drop(scan)
                 schedule.took(limited.claims, scan.after)
                 return self._brought(limited.claims, wanted, loop_time() - sent_at)
-        left = wanted - len(limited.claims) if limited else wanted
-        with Stopwatch() as answer:
-            plain = await self._claim(worker_id, left, forbidden, scan.after)
+            with Stopwatch() as answer:
+                plain = await self._claim(worker_id, wanted - len(limited.claims), forbidden, scan.after)
+            self._are_woken = self._are_woken and plain.are_woken
         if not self._inbox.receive(worker_id, plain.claims):
             return 0
-        self.cursor.took(scan, plain.claims, left)
-        if plain.are_woken and limited is None and len(plain.claims) < wanted:
-            limited = await self._claim_limited(worker_id, wanted - len(plain.claims), forbidden, scan.after)
-        # Partitions that have nothing more to give come last.
-        self._are_woken = plain.are_woken and (limited is None or limited.again_s == 0)
+        self.cursor.took(scan, plain.claims, wanted - len(limited.claims) if limited else wanted)
         claims = plain.claims + limited.claims if limited else plain.claims
         count = self._brought(claims, wanted, loop_time() - sent_at)
         schedule.took(claims, scan.after)
@@ -163,7 +166,14 @@ class Fetcher:
         return fetched if self._inbox.receive(worker_id, fetched.claims) else Fetched([])
 
     async def _claim(
-        self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place, *, of_partitions: bool = False
+        self,
+        worker_id: int,
+        wanted: int,
+        forbidden: list[str] | None,
+        after: Place,
+        *,
+        of_partitions: bool = False,
+        yields: bool = False,
     ) -> Fetched:
         identity, token = self._identity, self._identity.next_token()
         arguments = (worker_id, token, wanted, identity.tasks, forbidden, after, identity.unbatched)
@@ -175,7 +185,7 @@ class Fetcher:
                     # `explain` reads them in the worker's row.
                     await set_forbidden_flags(self._line, worker_id, forbidden)
                 identity.row_flags = {worker_id: forbidden}
-                fetched = await fetch_jobs(self._line, *arguments, of_partitions=of_partitions)
+                fetched = await fetch_jobs(self._line, *arguments, of_partitions=of_partitions, yields=yields)
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if fetched.claims and is_late:
                 fetched = Fetched(await self._still_held(worker_id, fetched.claims))

@@ -1,4 +1,4 @@
--- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, are_woken bool
+-- fetch_jobs(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, yields bool) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, are_woken bool
 -- Claims up to max due jobs that have no partition, in order of priority, run_at, id. All conditions are in the node
 -- that locks, so that they are checked again on the newest row. It locks only the rows that it takes: a row that is
 -- locked here and left is invisible to the workers that fetch at this moment, and they would sleep in spite of it. Each
@@ -11,9 +11,18 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 --
--- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. The answer has at
+-- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. If yields is true, no job
+-- is claimed then: jobs of partitions may come first. The answer has at
 -- least one row, without a claim if need be.
 with recursive
+woken(are_woken) as materialized (
+  select exists (
+  select from (select $4::text::int[] as task_ids offset 0) as worker
+  cross join lateral asyncq._woken_kinds(worker.task_ids) as kind
+  cross join lateral (
+    select from asyncq._wakeups as wakeup
+    where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
+    limit 1) as woken)),
 plain_tasks(ids) as materialized (select asyncq._plain_tasks($4::text::int[])),
 -- The priorities of jobs without a partition, from the cursor on.
 priorities(priority, after_run_at, after_id) as (
@@ -24,6 +33,7 @@ priorities(priority, after_run_at, after_id) as (
       case when priority = $6 then coalesce($8, 0::bigint) else 0 end
     from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and (select ids <> '{}' from plain_tasks)
+      and not (select $13 and are_woken from woken)
       and (priority, run_at, id)
         > (coalesce($6, -32768)::int2, coalesce($7, '-infinity'::timestamptz), coalesce($8, 0::bigint))
     order by priority, run_at, id limit 1)
@@ -79,11 +89,5 @@ batched_claims as (
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
     array_to_string(meta::text[], chr(30), '') as metas
   from batch)
-select claimed.*, batched_claims.*, exists (
-    select from (select $4::text::int[] as task_ids offset 0) as worker
-    cross join lateral asyncq._woken_kinds(worker.task_ids) as kind
-    cross join lateral (
-      select from asyncq._wakeups as wakeup
-      where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-      limit 1) as woken) as are_woken
+select claimed.*, batched_claims.*, (select are_woken from woken) as are_woken
 from (select) as always left join (claimed full join batched_claims on false) on true

@@ -756,8 +756,8 @@ async def test_a_retry_that_is_written_while_a_fetch_is_in_flight_is_not_missed(
     added = await client.add_job(nothing, run_at=datetime.now(UTC) + timedelta(hours=1))
     real = Fetcher._claim
 
-    async def claim(self: Fetcher, *args: Any) -> Fetched:
-        fetched = await real(self, *args)
+    async def claim(self: Fetcher, *args: Any, **options: Any) -> Fetched:
+        fetched = await real(self, *args, **options)
         if not fetched.claims:
             await db.execute(f"update {schema}._jobs set run_at = run_at - interval '2 hours' where run_at > now()")
             self._schedule.wake_in(0.0)

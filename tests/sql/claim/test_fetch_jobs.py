@@ -336,9 +336,8 @@ async def pages_of_a_fetch(sql: Session) -> int:
     transaction = sql.connection.transaction()
     await transaction.start()
     text = "explain (analyze, buffers, format json) " + query("fetch_jobs", sql.schema)
-    (told,) = await sql.connection.fetch(
-        text, 1, 77, 10, array_text([task]), None, None, None, None, None, None, 100, "{}"
-    )
+    arguments = [1, 77, 10, array_text([task]), *[None] * 6, 100, "{}", False]
+    (told,) = await sql.connection.fetch(text, *arguments)
     await transaction.rollback()
     (found,) = json.loads(told[0])
     return found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"]
