@@ -18,11 +18,15 @@ import pytest
 
 from asyncq import Client
 from asyncq.server import Server, ServerBinariesNotFound, start
+from tests.support import time_limit
 from tests.support.disk import roomy_folder
 from tests.support.landlord import Landlord, grow_up, landlord_of
 from tests.support.seen import Seen
 from tests.support.session import KeptConnections
 from tests.support.waiting import LIMIT_S
+
+pytest_timeout_set_timer = time_limit.pytest_timeout_set_timer
+pytest_runtest_teardown = time_limit.pytest_runtest_teardown
 
 SERVER = pytest.StashKey[Server]()
 # The files of the longest tests. They run first: else one of them may run alone at the end.

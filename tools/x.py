@@ -273,14 +273,15 @@ ONCE = {
     ),
     "client": ("codec", "connections", "handles", "sync_client", "sync_connections"),
     "deployment": ("archive",),
-    "engine": ("log_hint", "signals", "together"),
+    "engine": ("lifespan", "log_hint", "shutdown", "signals", "supervisor", "together"),
     "engine/base": ("exceptions_of_events", "stopwatch", "user_code"),
     "engine/liveness": ("loop_watchdog",),
     "engine/run": (
         *("child_tasks", "codec", "collect", "executor", "forks", "items", "job_logger", "middleware", "process_ends"),
-        *("process_pools", "processes", "resources", "verdict"),
+        *("process_pools", "processes", "resources", "stuck", "time_limit", "verdict"),
     ),
     "examples": ("codec", "demo", "fastapi", "flask", "life", "standalone", "testing"),
+    "server": ("account", "folders", "main", "reaper"),
     "store/adapters": ("binding", "kinds", "synchronous"),
 }
 

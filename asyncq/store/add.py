@@ -114,11 +114,14 @@ async def add_jobs(
     except BaseException as error:
         tell_of_call(error, database.schema)
         raise
-    added = list(map(Added, answer["ids"]))
+    ids = list(map(int, answer["ids"]))
+    added = list(map(Added, ids))
     if answer["ords"] is not None:
         special = zip(*(answer[name] for name in ("ords", "outcomes", "existing_ids", "existing_states")), strict=True)
         for ord_, outcome, existing_id, existing_state in special:
-            added[ord_ - 1] = _added(outcome, answer["ids"][ord_ - 1], existing_id, existing_state)
+            place = int(ord_) - 1
+            existing = None if existing_id is None else int(existing_id)
+            added[place] = _added(outcome, ids[place], existing, existing_state)
     return added
 
 

@@ -1,5 +1,6 @@
 """asyncq imported from a zip file, which a wheel is."""
 
+import py_compile
 import subprocess
 import sys
 import zipfile
@@ -32,10 +33,31 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def without(wheel: Path, folder: Path, part: str) -> Path:
-    """A copy of the wheel without the files whose path contains the part."""
+@pytest.fixture(scope="module")
+def compiled(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the wheel with compiled modules. Without them each process would compile all that it imports."""
+    folder = tmp_path_factory.mktemp("compiled")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder / "files")
     copy = folder / "asyncq.zip"
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(copy, "w") as new:
+    with zipfile.ZipFile(copy, "w") as new:
+        for path in sorted((folder / "files").rglob("*")):
+            name = str(path.relative_to(folder / "files"))
+            if path.suffix == ".py":
+                module = str(path.with_suffix(".pyc"))
+                # Nothing else is compared: the dates in a zip file are rounded.
+                mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+                py_compile.compile(str(path), cfile=module, doraise=True, invalidation_mode=mode)
+                new.write(module, f"{name}c")
+            if path.is_file():
+                new.write(path, name)
+    return copy
+
+
+def without(archive: Path, folder: Path, part: str) -> Path:
+    """A copy of an archive without the files whose path contains the part."""
+    copy = folder / "asyncq.zip"
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(copy, "w") as new:
         for name in old.namelist():
             if part not in name:
                 new.writestr(name, old.read(name))
@@ -78,11 +100,11 @@ def test_the_modules_are_those_of_the_zip_file(wheel: Path, tmp_path: Path) -> N
     ],
 )
 async def test_a_package_without_its_files_raises_a_clear_error(
-    dsn: str, wheel: Path, tmp_path: Path, part: str, words: list[str]
+    dsn: str, compiled: Path, tmp_path: Path, part: str, words: list[str]
 ) -> None:
     """A program that packs asyncq may leave out all files that are no modules."""
     async with fresh_database(dsn) as database:
-        copy = without(wheel, tmp_path, f"asyncq/{part}")
+        copy = without(compiled, tmp_path, f"asyncq/{part}")
         options = {"PYTHONPATH": str(copy), "DATABASE_URL": database}
         done = await asyncq(*words, "--json", cwd=tmp_path, **options)
 
@@ -91,10 +113,10 @@ async def test_a_package_without_its_files_raises_a_clear_error(
     assert "is missing in the package asyncq" in error["message"]
 
 
-async def test_a_package_without_one_file_names_it(dsn: str, wheel: Path, tmp_path: Path) -> None:
+async def test_a_package_without_one_file_names_it(dsn: str, compiled: Path, tmp_path: Path) -> None:
     """A KeyError would show only the file's name."""
     async with fresh_database(dsn) as database:
-        options = {"PYTHONPATH": str(without(wheel, tmp_path, "queries/add/may_add.sql")), "DATABASE_URL": database}
+        options = {"PYTHONPATH": str(without(compiled, tmp_path, "queries/add/may_add.sql")), "DATABASE_URL": database}
         await asyncq("migrate", cwd=tmp_path, **options)
         done = await asyncq("add", "hello", "--json", cwd=tmp_path, **options)
 
@@ -103,16 +125,16 @@ async def test_a_package_without_one_file_names_it(dsn: str, wheel: Path, tmp_pa
     assert "sql/queries/may_add.sql is missing" in error["message"]
 
 
-async def test_roles_without_their_file_say_so(dsn: str, wheel: Path, tmp_path: Path) -> None:
+async def test_roles_without_their_file_say_so(dsn: str, compiled: Path, tmp_path: Path) -> None:
     """The file is read separately."""
-    options = {"PYTHONPATH": str(without(wheel, tmp_path, "sql/roles.sql")), "DATABASE_URL": dsn}
+    options = {"PYTHONPATH": str(without(compiled, tmp_path, "sql/roles.sql")), "DATABASE_URL": dsn}
     done = await asyncq("roles", *ROLES, cwd=tmp_path, **options)
 
     assert (2, True) == (done.returncode, "sql/roles.sql is missing" in done.stderr)
 
 
-async def test_a_command_without_its_module_raises_a_clear_error(wheel: Path, tmp_path: Path) -> None:
+async def test_a_command_without_its_module_raises_a_clear_error(compiled: Path, tmp_path: Path) -> None:
     """Packers follow imports, but the modules of commands are found by their names."""
-    done = await asyncq("migrate", cwd=tmp_path, PYTHONPATH=str(without(wheel, tmp_path, "cli/migrate")))
+    done = await asyncq("migrate", cwd=tmp_path, PYTHONPATH=str(without(compiled, tmp_path, "cli/migrate")))
 
     assert (2, True) == (done.returncode, "the module asyncq.cli.migrate is missing" in done.stderr)

@@ -22,6 +22,7 @@ from asyncq.domain.events import (
     WorkerStopped,
 )
 from asyncq.engine import supervisor
+from asyncq.engine.liveness import heartbeat, heartbeat_thread
 from tests.support.counting_program import create_runs
 from tests.support.faults import link_to
 from tests.support.seen import Seen
@@ -166,6 +167,8 @@ async def test_a_stop_ends_in_time_although_the_database_does_not_answer(
 ) -> None:
     """Supervisors send SIGKILL after half a minute, which would also interrupt the handlers' clean-up."""
     monkeypatch.setattr(supervisor, "FLUSH_S", 0.2)
+    for module in (heartbeat, heartbeat_thread):
+        monkeypatch.setattr(module, "END_S", 0.5)
     told: set[int] = set()
 
     @task

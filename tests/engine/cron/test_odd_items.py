@@ -10,7 +10,7 @@ import pytest
 
 from asyncq import Client, CronItem, TimeDigest, task
 from asyncq.domain.events import CronAdded, CronItemFailed, CronItemRefused, MaintenanceFailed
-from asyncq.engine.cron import scheduler
+from asyncq.engine.cron import scheduler, slot_adder
 from asyncq.engine.cron.slot_adder import SlotAdder
 from asyncq.store.database import ReconnectingConnection
 from tests.support.stage import MINUTE, Stage
@@ -151,9 +151,13 @@ async def test_an_item_that_is_removed_and_stored_again_before_it_has_begun_begi
     assert done
 
 
-async def test_items_whose_jobs_are_locked_delay_the_others_by_two_tries_in_all(stage: Stage, dsn: str) -> None:
-    """With two seconds for each, the sum could exceed the worker's deadline."""
+async def test_items_whose_jobs_are_locked_delay_the_others_by_two_tries_in_all(
+    stage: Stage, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one try for each, the sum would exceed the worker's deadline."""
     held = 20
+    monkeypatch.setattr(slot_adder, "LOCK_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(slot_adder, "DEADLINE_S", 5.0)
     other = await asyncpg.connect(dsn)
     try:
         for number in range(held):

@@ -180,6 +180,7 @@ async def test_the_result_of_a_second_worker_arrives_after_the_first_one_has_die
             await wait_until(lambda: gated.runs == 1 + has_started, description="the second run")
             gated.leave.set()
             assert 1 + has_started == await running
+        link.deliver("listen")
         link.deliver("")
         await seen.wait_for(WorkerLost)
 

@@ -14,7 +14,7 @@ from asyncq.domain.events import JobCompleted, JobsReturned, JobStarted, WorkerL
 from asyncq.domain.job import Claim
 from asyncq.engine.base.groups import WorkerTasks
 from asyncq.engine.base.observers import Observers
-from asyncq.engine.fetch import cursor, handoff, unconfirmed
+from asyncq.engine.fetch import cursor, handoff, oncall, unconfirmed
 from asyncq.engine.fetch.fetcher import Fetcher
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
@@ -82,9 +82,10 @@ async def test_a_job_runs_whose_slot_was_closed_by_a_statement_without_an_answer
 
 
 async def test_a_worker_that_stops_leaves_no_claim_although_the_answer_to_the_close_of_its_slot_was_lost(
-    dsn: str, schema: str, sql: Session, seen: Seen
+    dsn: str, schema: str, sql: Session, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row is deleted, and then nobody would find the claim for minutes."""
+    monkeypatch.setattr(oncall, "DEADLINE_S", 0.3)  # for the answer to the end of its turn, which is lost too
     async with link_to(dsn) as link:
         async with Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
             await slot_is_open(sql)

@@ -13,6 +13,7 @@ from asyncq.engine.fetch import listener
 from tests.engine.conftest import MakeWorker
 from tests.support.faults import link_to, terminate
 from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 
 @task
@@ -49,12 +50,17 @@ async def test_a_job_that_was_added_without_a_listener_is_found_at_the_reconnect
 
 
 async def test_a_half_open_connection_is_found_by_the_probe(
-    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str, schema: str, db: asyncpg.Connection, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that only listens would never notice that its peer is gone."""
+    """A connection that only listens would never notice that its peer is gone.
+
+    Nothing else is in flight: a worker with an open slot asks nothing.
+    """
     monkeypatch.setattr(listener, "PROBE_S", 0.1)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.1)
     async with link_to(dsn) as link, Worker(link.dsn, [nothing], schema=schema, observers=[seen], poll=60).start():
+        is_open = f"select count(*) = 1 from {schema}._handoff_slots where token is not null"
+        await wait_until(lambda: db.fetchval(is_open), description="a slot")
         link.freeze_open("listen")
         await seen.wait_for(ListenLost)
         await seen.wait_for(ListenConnected, 2)

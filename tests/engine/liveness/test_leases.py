@@ -29,7 +29,7 @@ from asyncq.domain.events import (
     WorkerLost,
 )
 from asyncq.engine.base.lease import GRACE_S
-from asyncq.engine.liveness import fallback_heartbeat, lease_state
+from asyncq.engine.liveness import fallback_heartbeat, heartbeat, heartbeat_thread, lease_state
 from asyncq.server import start
 from asyncq.store.heartbeat_connection import HeartbeatConnection
 from asyncq.store.listen import cancel_channel
@@ -633,9 +633,11 @@ async def test_a_job_that_may_have_run_with_a_dead_worker_is_named_before_it_run
 
 
 async def test_a_job_that_waits_to_be_named_is_returned_when_the_worker_stops(
-    dsn: str, client: Client, seen: Seen, db: asyncpg.Connection, schema: str
+    dsn: str, client: Client, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs that did not start are returned."""
+    for module in (heartbeat, heartbeat_thread):
+        monkeypatch.setattr(module, "END_S", 0.5)  # for the heartbeat, which gets no answer
 
     @task
     async def never() -> None:

@@ -28,6 +28,7 @@ from asyncq.domain.events import (
     WorkerCrashed,
 )
 from asyncq.engine.fetch import fetcher, listener
+from asyncq.engine.liveness import heartbeat, heartbeat_thread
 from asyncq.engine.settle import completer, outbox
 from asyncq.server import Server
 from asyncq.store import database
@@ -395,6 +396,8 @@ async def test_half_open_connections_are_given_up_and_replaced_in_mid_load(
     monkeypatch.setattr(listener, "PROBE_S", 0.2)
     monkeypatch.setattr(listener, "PROBE_DEADLINE_S", 0.2)
     monkeypatch.setattr(database, "ANSWER_S", 0.5)
+    for module in (heartbeat, heartbeat_thread):
+        monkeypatch.setattr(module, "END_S", 0.5)
     await load.add(range(JOBS))
     async with link_to(server.dsn) as link, worker_of(load, seen, link.dsn).start():
         await load.reached(JOBS // 3)
