@@ -197,7 +197,8 @@ class Worker:
         Args:
             handle_signals: Whether SIGTERM and SIGINT stop it in order, as with `run`; False by default.
 
-        Jobs that wait for a later time or for a retry are not run.
+        Jobs that wait for a later time, for a retry, or because of a limit, a rate or a pause are not run. The event
+        `WorkerStopping` has the numbers of the last ones.
 
         Raises:
             LifespanFailed: As `run`.

@@ -62,6 +62,7 @@ class WorkerStopping(Event, frozen=True, kw_only=True):
     reason: str
     running: int
     grace_s: float
+    held_back: dict[str, int] = {}  # of each task, in run_once: due jobs that may not start; to 1,000
 
 
 class WorkerStopped(Event, frozen=True, kw_only=True):

@@ -6,13 +6,14 @@ order, within the grace period and a few seconds.
 
 import asyncio
 import platform
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from asyncq.domain.cron.item import CronItem
-from asyncq.domain.errors import AsyncqError, UnsupportedServer
+from asyncq.domain.errors import AsyncqError, StoreError, UnsupportedServer
 from asyncq.domain.events import (
     GraceExceeded,
     LeaseOnly,
@@ -251,13 +252,12 @@ class Supervisor:
             await self._progress.wait()
 
     async def _shut_down(self, stop: StopRequest) -> None:
-        event = WorkerStopping(
-            worker_id=self.parts.identity.worker_id,
-            reason=stop.reason or "nothing left to do",
-            running=len(self.parts.executor.running),
-            grace_s=self._options.grace_s,
+        held_back = {} if stop.reason else await _held_back(self.parts)
+        said = stop.reason or _reason(held_back)
+        me, running, grace_s = self.parts.identity.worker_id, len(self.parts.executor.running), self._options.grace_s
+        self._observers.emit(
+            WorkerStopping(worker_id=me, reason=said, running=running, grace_s=grace_s, held_back=held_back)
         )
-        self._observers.emit(event)
         self.parts.cron.stop()
         self.parts.fetcher.stop()
         self.parts.start_gate.close()
@@ -337,6 +337,20 @@ class Supervisor:
             loop=f"{loop}, Python {platform.python_version()}",
         )
         self._observers.emit(event)
+
+
+async def _held_back(parts: Parts) -> dict[str, int]:
+    """How many due jobs of each task may not start; none if the database does not answer in time."""
+    with suppress(StoreError), anyio.move_on_after(CANCEL_S):
+        return await store.held_back(parts.reading, parts.identity.tasks)
+    return {}
+
+
+def _reason(held_back: Mapping[str, int]) -> str:
+    """Why a worker ends that nobody has asked to stop."""
+    if not held_back:
+        return "nothing left to do"
+    return f"nothing more may start: {', '.join(f'{number} jobs of {task}' for task, number in held_back.items())} wait"
 
 
 async def _any_of(*ends: Callable[[], Awaitable[object]]) -> None:

@@ -137,6 +137,11 @@ def _said(kind: Kind, values: str) -> str:
     return phrase(_read_values(values), kind)
 
 
+async def held_back(line: ReconnectingConnection, ids: Collection[int]) -> dict[str, int]:
+    """How many due jobs of these tasks a limit, a rate or a pause holds back, by the names of the tasks."""
+    return {row["identifier"]: row["jobs"] for row in await line.fetch("held_back", array_text(ids))}
+
+
 async def unknown_tasks(line: ReconnectingConnection, ids: Collection[int]) -> list[str]:
     """Read the names of other tasks that have a waiting job."""
     return [row["identifier"] for row in await line.fetch("unknown_tasks", array_text(ids))]

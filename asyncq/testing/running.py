@@ -16,6 +16,7 @@ from asyncq.domain.events import (
     JobSnoozed,
     JobStarted,
     Observer,
+    WorkerStopping,
 )
 from asyncq.domain.job import is_awaitable
 from asyncq.domain.limit import Queue
@@ -37,6 +38,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         retried: Jobs that failed and wait for another attempt.
         discarded: Discarded jobs: no attempt is left, or the handler raised `Discard`.
         snoozed: Jobs whose handler raised `Snooze`.
+        held_back: Task -> how many of its due jobs may not start, because of a limit, a rate or a pause; to 1,000.
         errors: Job id -> the text of its last error in this run, with the traceback, as in `last_error`.
         events: The same as events, which also have the task, the attempt, the wait until the next one, the duration.
     """
@@ -47,6 +49,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     retried: list[int]
     discarded: list[int]
     snoozed: list[int]
+    held_back: dict[str, int]
     errors: dict[int, str]
     events: list[JobEvent]
 
@@ -54,6 +57,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         """Ids, and the first line of each error, as a failed assertion shows them."""
         groups = {name: getattr(self, name) for name in ("completed", "retried", "discarded", "snoozed")}
         shown = [f"{name}={ids}" for name, ids in groups.items() if ids]
+        if self.held_back:
+            shown.append(f"held_back={self.held_back}")
         if self.errors:
             shown.append(f"errors={ {job_id: text.partition(chr(10))[0] for job_id, text in self.errors.items()} }")
         return f"Ran({', '.join(shown) or 'nothing'})"
@@ -137,13 +142,17 @@ async def run_due(
 class _Gathered:
     """An observer that stores the events of jobs."""
 
-    wants = (JobStarted, JobCompleted, JobRetried, JobDiscarded, JobSnoozed)
+    wants = (JobStarted, JobCompleted, JobRetried, JobDiscarded, JobSnoozed, WorkerStopping)
 
     def __init__(self) -> None:
         self._events: list[JobEvent] = []
+        self._held_back: dict[str, int] = {}
 
-    def __call__(self, event: JobEvent, /) -> None:
-        self._events.append(event)
+    def __call__(self, event: JobEvent | WorkerStopping, /) -> None:
+        if isinstance(event, WorkerStopping):
+            self._held_back = event.held_back
+        else:
+            self._events.append(event)
 
     def report(self) -> Ran:
         return Ran(
@@ -153,6 +162,7 @@ class _Gathered:
             retried=self._ids(JobRetried),
             discarded=self._ids(JobDiscarded),
             snoozed=self._ids(JobSnoozed),
+            held_back=self._held_back,
             errors={
                 event.job_id: event.error for event in self._events if isinstance(event, JobRetried | JobDiscarded)
             },

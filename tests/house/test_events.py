@@ -36,6 +36,7 @@ SAMPLES: dict[Any, Any] = {
     bool: True,
     tuple[int, ...]: tuple(range(12)),
     tuple[str, ...]: ("a", "b"),
+    dict[str, int]: {"words": 3},
     int | None: 3,
     str | None: "words",
     datetime: datetime(2026, 7, 1, tzinfo=UTC),

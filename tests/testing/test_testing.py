@@ -20,11 +20,14 @@ from asyncq import (
     Discard,
     JobCompleted,
     JobContext,
+    Rate,
+    RetryAfter,
     SchemaMissing,
     Snooze,
     StoreError,
     Worker,
     WorkerStarted,
+    WorkerStopping,
     resource,
     task,
     use,
@@ -33,6 +36,7 @@ from asyncq.store.migrate import migrate_on
 from asyncq.testing import MovableClock, assert_added, assert_not_added, make_worker, run_due, temporary_schema
 from asyncq.testing.added import _declared
 from tests.support.ids import written
+from tests.support.seen import Seen
 
 HOUR = timedelta(hours=1)
 SOON = timedelta(seconds=5)
@@ -403,6 +407,49 @@ async def test_run_due_reports_nothing_when_nothing_is_due(dsn: str, schema: str
 
     assert repr(ran) == "Ran(nothing)"
     assert (await client.get_job(added.id)).attempts == 0
+
+
+@task(rate=Rate(2, per="1 day", by="key"))
+async def count(key: str) -> None:
+    """May not always start."""
+    if key == "refused":
+        raise RetryAfter(60, "429", partition=True)
+
+
+HOLDS: dict[str, Callable[[Client], Awaitable[object]]] = {
+    "everything": lambda client: client.admin.pause(),
+    "task": lambda client: client.admin.pause(task="count"),
+    "limit": lambda client: client.admin.pause(limit="count"),
+    "key": lambda client: client.admin.pause(limit="count", key="free"),
+}
+
+
+@pytest.mark.parametrize("paused", HOLDS)
+async def test_run_due_ends_beside_a_pause_and_reports_what_it_holds_back(
+    dsn: str, schema: str, client: Client, paused: str
+) -> None:
+    """A test must not hang, and must not take a paused job for a lost one."""
+    await run_due(dsn, [count], schema=schema)
+    await HOLDS[paused](client)
+    await client.add_jobs([count.job(key="free")] * 3)
+    ran = await run_due(dsn, [count], schema=schema)
+
+    assert ([], {"count": 3}) == (ran.started, ran.held_back)
+    assert "Ran(held_back={'count': 3})" == repr(ran)
+
+
+@pytest.mark.parametrize("key", ["free", "refused"])
+async def test_run_once_ends_beside_a_rate_and_a_refused_key(
+    dsn: str, schema: str, client: Client, seen: Seen, key: str
+) -> None:
+    """Those that had started do not count."""
+    await run_due(dsn, [count], schema=schema)
+    await client.add_jobs([count.job(key=key)] * 5)
+    await make_worker(dsn, [count], schema=schema, observers=[seen]).run_once()
+
+    (stopping,) = seen.of(WorkerStopping)
+    assert {"count": 3} == stopping.held_back
+    assert "nothing more may start: 3 jobs of count wait" == stopping.reason
 
 
 async def test_run_due_emits_events_to_further_observers(dsn: str, schema: str, client: Client) -> None:
