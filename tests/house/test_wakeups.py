@@ -36,6 +36,7 @@ END_NONE = {
 
 # These write such a column, and make no job of a partition ready.
 READY_NONE = {
+    "_add_keyless_job": "inserts the wakeup of its one job itself, as test_add_keyless_job.py shows",
     "_resolve_job_keys": "discards the job whose key is taken",
     "_remove_job": "discards a running job",
     "_split_batches": "the jobs run",

@@ -31,6 +31,8 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
 -- Insert the wakeups of ended claims.
 create or replace function asyncq._wake_ended(partitions bigint[], task_ids int[]) returns void
   language plpgsql volatile
+  -- A plan for these very arrays would take longer to make than to run.
+  set plan_cache_mode = force_generic_plan
   as $$
 begin
   insert into asyncq._wakeups (at, partition, job_id, task_id, freed, priority)
@@ -44,9 +46,9 @@ $$;
 -- By itself each job is looked up by its id: together with the other conditions an index of ready jobs would fit too.
 create or replace function asyncq._wake_partitions(ids bigint[]) returns void
   language plpgsql volatile
+  -- A plan for these very arrays would take longer to make than to run.
+  set plan_cache_mode = force_generic_plan
   as $$
-declare
-  moment constant timestamptz := asyncq.clock();
 begin
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
     select min((found.job).run_at), (found.job).partition,
@@ -56,6 +58,6 @@ begin
     cross join lateral (select stored as job from asyncq._jobs as stored where stored.id = given.id offset 0) as found
     where (found.job).partition is not null and asyncq._is_ready(found.job)
     group by (found.job).partition, (found.job).task_id, (found.job).priority, (found.job).flags,
-      greatest((found.job).run_at, moment);
+      greatest((found.job).run_at, (select asyncq.clock()));
 end
 $$;
