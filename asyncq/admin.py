@@ -813,7 +813,7 @@ class Admin:
     async def repair(self) -> Repaired:
         """Return the jobs of workers that are gone, each with one attempt less, and remove unused key locks.
 
-        It also counts anew the running jobs of queues and of the keys of limits, and wakes those that were stranded.
+        It also counts the running jobs of queues and of the keys of limits again, and wakes those that were stranded.
 
         Returns:
             The returned jobs, and the numbers of removed key locks and corrected queues and keys.

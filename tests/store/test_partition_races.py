@@ -520,7 +520,7 @@ async def allow_in_all(sql: Session, total: int) -> None:
 async def test_a_fetch_that_another_one_overtook_starts_no_more_than_a_total_allows(
     gate: Gate, fetcher: Session, sql: Session, other: Session
 ) -> None:
-    """The jobs are of many queues, each of which is free."""
+    """The jobs have many queues, each of which is free."""
     await allow_in_all(sql, 2)
     for queue in "abcd":
         await add_to(sql, "l", queue)
@@ -533,7 +533,7 @@ async def test_a_fetch_that_another_one_overtook_starts_no_more_than_a_total_all
 async def test_a_job_that_is_added_while_an_end_that_frees_a_total_is_open_is_not_forgotten(
     sql: Session, other: Session
 ) -> None:
-    """It is of another queue."""
+    """It has another queue."""
     await allow_in_all(sql, 1)
     await add_to(sql, "l", "a")
     claims = await fetch(other, worker=OTHER)
@@ -546,7 +546,7 @@ async def test_a_job_that_is_added_while_an_end_that_frees_a_total_is_open_is_no
 
 
 async def test_a_next_job_of_another_task_frees_the_total_of_the_one_before(sql: Session) -> None:
-    """Both are of one queue, but the next job does not count for the total."""
+    """Both have one queue, but the next job does not count for the total."""
     await allow_in_all(sql, 1)
     await add_to(sql, "l", "a")
     following = [await add_to(sql, "t", "a"), await add_to(sql, "l", "b")]

@@ -97,7 +97,8 @@ begin
 end
 $$;
 
--- The part of explain for limits: of the queue or key of a ready job, and of all jobs of its limit. A pause is said before.
+-- The part of explain for limits: of the queue or key of a ready job, and of all jobs of its limit. A pause is said
+-- before.
 create or replace function asyncq._explain_partition(job asyncq._jobs, able int[], moment timestamptz)
   returns table (reason text, detail text)
   language plpgsql stable

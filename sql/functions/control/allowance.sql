@@ -2,18 +2,6 @@
 -- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
 -- cell is stored as cell; cells are the starts in it and in the ten before it.
 
--- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have
--- the numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number
--- of the old length afterwards. So numbers that are a period or more in the future are not counted.
-create or replace function asyncq._gather_starts(ids bigint[], per_s float8) returns void
-  language sql volatile
-  as $$
-  update asyncq._partitions as held
-  set cell = asyncq._cell(_gather_starts.per_s, asyncq.clock()),
-    cells = array[(select coalesce(sum(used), 0)::int from pg_catalog.unnest(held.cells) as used)] || pg_catalog.array_fill(0, array[10])
-  where held.id = any(ids) and held.cells is not null and _gather_starts.per_s is not null
-  $$;
-
 -- How many starts a rate allows at a moment; null without a rate.
 create or replace function asyncq._allowance(rate int, per_s float8, cell bigint, cells int[], moment timestamptz) returns int
   language sql stable parallel safe
@@ -45,4 +33,16 @@ create or replace function asyncq._spent(per_s float8, cell bigint, cells int[],
   from (
     select (pg_catalog.array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
       || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, pg_catalog.array_fill(0, array[11])))[1:11] as cells) as shifted
+  $$;
+
+-- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have
+-- the numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number
+-- of the old length afterwards. So numbers that are a period or more in the future are not counted.
+create or replace function asyncq._gather_starts(ids bigint[], per_s float8) returns void
+  language sql volatile
+  as $$
+  update asyncq._partitions as held
+  set cell = asyncq._cell(_gather_starts.per_s, asyncq.clock()),
+    cells = array[(select coalesce(sum(used), 0)::int from pg_catalog.unnest(held.cells) as used)] || pg_catalog.array_fill(0, array[10])
+  where held.id = any(ids) and held.cells is not null and _gather_starts.per_s is not null
   $$;

@@ -35,7 +35,8 @@ begin
 end
 $$;
 
--- Wake partitions that have a due job, room for it, and no wakeup: a defect, which doctor --repair mends. Returns how many.
+-- Wake partitions that have a due job, room for it, and no wakeup: a defect, which doctor --repair mends. Returns how
+-- many.
 create or replace function asyncq._wake_stranded() returns int
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

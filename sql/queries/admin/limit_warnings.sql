@@ -1,6 +1,6 @@
 -- limit_warnings(full_s float8, most int) -> wakeups int, full_keys text[]
--- wakeups, counted to a bit more than 100,000. full_keys: keys and queues that are full and have waiting jobs, and of which
--- no job has started for so long; at most so many.
+-- wakeups, counted to a bit more than 100,000. full_keys: keys and queues that are full and have waiting jobs, and of
+-- which no job has started for so long; at most so many.
 select
   (select count(*)::int from (select from asyncq._wakeups limit 100001) as first_ones) as wakeups,
   array(

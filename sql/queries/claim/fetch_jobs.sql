@@ -11,8 +11,8 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 --
--- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. If yields is true, no job
--- is claimed then: jobs of partitions may come first. The answer has at
+-- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. If yields is true, no
+-- job is claimed then: jobs of partitions may come first. The answer has at
 -- least one row, without a claim if need be.
 with recursive
 woken(are_woken) as materialized (
