@@ -127,6 +127,7 @@ from asyncq.domain.progress import Progress
 from asyncq.domain.resource import Resource, resource, use
 from asyncq.domain.result import Ended
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
+from asyncq.domain.share import Share
 from asyncq.domain.states import JobState
 from asyncq.domain.task import Task, task
 from asyncq.domain.time_limit import Timeout
@@ -265,6 +266,7 @@ __all__ = [
     "SchemaTooNew",
     "SettleFailed",
     "SettlementsAbandoned",
+    "Share",
     "Snooze",
     "StoreError",
     "StoreUnavailable",

@@ -25,6 +25,7 @@ from asyncq.domain.options import (
     worker_options,
 )
 from asyncq.domain.resource import Resource, check_overrides, check_uses
+from asyncq.domain.share import Share, choice_of
 from asyncq.domain.task import Registry, Task
 from asyncq.domain.time_limit import Keep
 from asyncq.engine.base import user_code
@@ -61,6 +62,9 @@ class Worker:
         listen: Whether to hold a LISTEN connection; True by default. False only polls.
         listen_dsn: The DSN for that connection, directly to the server; `dsn` by default. It is needed if `dsn` leads
             to a pooler with transaction pooling.
+        queues: The names of queues and of limits, or their `Share` of its slots. Of jobs that have a queue or a limit
+            it runs only those of one that is named; all by default.
+        exclude: The names of queues and of limits whose jobs it does not run; none by default.
         forbidden_flags: Jobs with one of these flags are not run: a list, a function or an async function, which is
             called before each fetch.
         discarded_retention: How long discarded jobs are kept before workers remove them; 30 days by default. None for
@@ -109,6 +113,8 @@ class Worker:
         pool_wait: timedelta | float | None = None,
         listen: bool = True,
         listen_dsn: str | None = None,
+        queues: Sequence[str | Share] | None = None,
+        exclude: Iterable[str] | None = None,
         forbidden_flags: ForbiddenFlags = None,
         discarded_retention: timedelta | float | None = DISCARDED_RETENTION,
         error_retention: timedelta | float | None = ERROR_RETENTION,
@@ -146,6 +152,7 @@ class Worker:
             process_memory=process_memory,
             max_result=max_result,
         )
+        self._choice = choice_of(queues, exclude, concurrency=self._options.concurrency)
         others = listed(observers)
         self._observers = Observers([LogObserver(), *others])
         self._is_observed = bool(others)
@@ -305,6 +312,7 @@ class Worker:
             self._options,
             self._observers,
             around=around,
+            choice=self._choice,
             listen_database=self._listen_database,
             items=self._items,
             once=once,

@@ -13,6 +13,7 @@ from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, g
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.options import DISCARDED_RETENTION, ERROR_RETENTION
+from asyncq.domain.share import Share
 from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
@@ -56,6 +57,8 @@ EXAMPLES = """\
   asyncq worker --processes 4            4 workers, each in its own process
   asyncq worker --once                   run due jobs, then end
   asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
+  asyncq worker --queues mail,reports:2  jobs of two queues, of reports at most
+                                         two at once
   asyncq worker --migrate --forbid slow  install the schema first; do not run
                                          jobs with the flag slow
 """
@@ -100,6 +103,11 @@ def add_parser(commands: Commands) -> None:
     add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
     add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
+    chosen = (
+        "run only jobs of these queues and limits, with commas between; NAME:N: at most N at once; and jobs of none"
+    )
+    add("--queues", metavar="NAME[:N],...", help=chosen)
+    add("--exclude", metavar="NAME,...", help="run no jobs of these queues and limits")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
     add("--migrate", action="store_true", help="upgrade the schema first")
     lifespan = "a context manager around the worker (default: worker_lifespan in the module of --tasks)"
@@ -163,6 +171,8 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             keep=options.keep,
             listen=not options.no_listen,
             listen_dsn=options.listen_dsn,
+            queues=None if options.queues is None else _queues(options.queues),
+            exclude=None if options.exclude is None else _names(options.exclude),
             forbidden_flags=options.forbid,
             crontab=() if options.once else _items(options.crontab, what),
             migrate=options.migrate,
@@ -171,6 +181,19 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             codec=codec,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _queues(text: str) -> list[str | Share]:
+    """Read `mail,reports:2`. A name may have colons too: a number after the last one is that of jobs at once."""
+    found: list[str | Share] = []
+    for word in _names(text):
+        name, _, number = word.rpartition(":")
+        found.append(Share(name, at_once=int(number)) if name and number.isascii() and number.isdigit() else word)
+    return found
 
 
 def _retention(text: str, *, without: str) -> timedelta | str:

@@ -1,6 +1,6 @@
 """A worker's choice: the queues and limits whose jobs it runs, and their shares of its slots."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,11 @@ class Choice(msgspec.Struct, frozen=True):
     shares: tuple[Share, ...] | None = None
     exclude: tuple[str, ...] = ()
 
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether slots are divided among the shares."""
+        return any(share.at_once is not None or share.weight != 1 for share in self.shares or ())
+
 
 def choice_of(queues: Sequence[str | Share] | None, exclude: Iterable[str] | None, *, concurrency: int) -> Choice:
     """The choice by the options of a worker.
@@ -94,3 +99,79 @@ def _listed(name: str, given: Any, things: str) -> list[Any]:
     if isinstance(given, str | bytes | Share) or not isinstance(given, Iterable):
         raise ConfigurationError(f"{name} must be a list of {things}, got {given!r}")
     return [*given]
+
+
+class Portion(msgspec.Struct, frozen=True):
+    """Jobs of partitions that a worker fetches by one statement.
+
+    Attributes:
+        which: Which jobs these are, as `fetch_partitions` reads it; None for all.
+        share: Their share of the slots; None for jobs without one.
+    """
+
+    which: str | None = None
+    share: Share | None = None
+
+    @property
+    def at_once(self) -> int:
+        return INT2 if self.share is None or self.share.at_once is None else self.share.at_once
+
+    @property
+    def weight(self) -> float:
+        return 1 if self.share is None else self.share.weight
+
+
+def portions_of(choice: Choice, limits: Mapping[int, str | None]) -> list[Portion]:
+    """The portions of a worker with a choice.
+
+    Args:
+        choice: The choice.
+        limits: The limit of each of its tasks by the task's id, None for no limit; without tasks of excluded limits.
+
+    Returns:
+        One portion, or if a share has bounds or a weight, one for each share, and one for jobs without queue and limit.
+        A job whose queue and whose limit are named belongs to the share of its queue.
+    """
+    if choice == Choice():
+        return [Portion()]
+    shares, excluded = choice.shares, list(choice.exclude)
+    free = [task_id for task_id, limit in limits.items() if limit is None]
+    if shares is None:
+        return [Portion(_which(excluded, (), [*limits]))]
+    if not choice.is_shared_out:
+        names = [share.name for share in shares]
+        return [Portion(_which(excluded, names, _of_limits(limits, names), free))]
+    found = [Portion(_which(excluded, (), (), free))]
+    for share in shares:
+        others = [other.name for other in shares if other is not share]
+        found.append(Portion(_which(excluded + others, [share.name], _of_limits(limits, [share.name])), share))
+    return found
+
+
+def rooms(wanted: int, portions: Sequence[Portion], taken: Sequence[int]) -> list[int]:
+    """Divide free slots among portions: each is for the portion that has the fewest by its weight, or none yet.
+
+    Args:
+        wanted: The number of free slots.
+        portions: The portions.
+        taken: How many slots each has already.
+
+    Returns:
+        The number of slots for each.
+    """
+    sums = [*taken]
+    for _ in range(wanted):
+        open_ones = [place for place, portion in enumerate(portions) if sums[place] < portion.at_once]
+        if not open_ones:
+            break
+        sums[min(open_ones, key=lambda place: (sums[place] > 0, (sums[place] + 1) / portions[place].weight))] += 1
+    return [now - before for now, before in zip(sums, taken, strict=True)]
+
+
+def _which(but: Iterable[str], queues: Iterable[str], whole: Iterable[int], free: Iterable[int] = ()) -> str:
+    """All jobs of `queues`, all of the tasks `whole`, those of `free` without a queue; but none of the queues `but`."""
+    return msgspec.json.encode({"but": but, "queues": queues, "whole": whole, "free": free}).decode()
+
+
+def _of_limits(limits: Mapping[int, str | None], names: Sequence[str]) -> list[int]:
+    return [task_id for task_id, limit in limits.items() if limit in names]

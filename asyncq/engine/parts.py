@@ -8,6 +8,7 @@ from anyio import CapacityLimiter
 
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.options import LONGEST_POLL_S, WorkerOptions
+from asyncq.domain.share import Choice
 from asyncq.domain.task import Registry
 from asyncq.engine.base.groups import WorkerTasks
 from asyncq.engine.base.identity import Identity
@@ -22,6 +23,7 @@ from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.pauses import Pauses
 from asyncq.engine.fetch.schedule import Schedule
+from asyncq.engine.fetch.shares import Shares
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.engine.job_loop import JobLoops
 from asyncq.engine.liveness.fallback_heartbeat import FallbackHeartbeat
@@ -59,13 +61,15 @@ class Parts:
         observers: Observers,
         *,
         around: Around,
+        choice: Choice,
         items: Sequence[CronItem],
         listens: bool,
         once: bool,
     ) -> None:
         self._options, self._observers = options, observers
         self.tasks = WorkerTasks()
-        self.identity = identity = Identity(registry, options.keep_s or 0.0)
+        self.identity = identity = Identity(registry, options.keep_s or 0.0, choice.exclude)
+        self.shares = Shares(choice, identity)
         self.reading = ReconnectingConnection(database, "fetch", generic_plans=True)
         self.writing = ReconnectingConnection(database, "settle", generic_plans=True)
         self.pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
@@ -127,7 +131,7 @@ class Parts:
         """Make the parts that fetch claims, and the outbox, which takes claims that cannot start."""
         line, identity, observers = self.reading, self.identity, self._observers
         self.reporter = Reporter(observers, start_soon)
-        self.outbox = Outbox(self.reporter, observers)
+        self.outbox = Outbox(self.reporter, observers, self.shares)
         self.inbox = inbox = Inbox(identity, self.lease, self.outbox.give_back)
         self.schedule = schedule = Schedule(
             inbox, self._options, may_fetch=self._may_fetch, finished=self._finished, following=self.outbox.following
@@ -145,6 +149,7 @@ class Parts:
             unconfirmed=self.unconfirmed,
             on_call=self.on_call,
             handoff=self.handoff,
+            shares=self.shares,
             is_proven=self.start_gate.is_proven,
         )
         self.canceller = Canceller(identity, inbox, self.executor, self.start_gate)

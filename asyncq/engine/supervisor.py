@@ -27,6 +27,7 @@ from asyncq.domain.events import (
 )
 from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import error_line, error_text
+from asyncq.domain.share import Choice
 from asyncq.domain.task import Registry
 from asyncq.engine.base.groups import innermost
 from asyncq.engine.base.lease import BEATS_A_LEASE
@@ -61,6 +62,7 @@ class Supervisor:
         observers: Observers,
         *,
         around: Around,
+        choice: Choice,
         listen_database: Database | None = None,
         items: Sequence[CronItem] = (),
         once: bool = False,
@@ -79,13 +81,13 @@ class Supervisor:
             options,
             observers,
             around=around,
+            choice=choice,
             items=items,
             listens=listen_database is not None,
             once=once,
         )
         self._progress = asyncio.Event()
-        self._fetched = anyio.Event()
-        self._written = anyio.Event()
+        self._fetched, self._written = anyio.Event(), anyio.Event()
         self._has_left = False
 
     @property

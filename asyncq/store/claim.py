@@ -64,19 +64,20 @@ async def fetch_jobs(
     unbatched: Collection[int] = (),
     *,
     of_partitions: bool = False,
+    choice: str | None = None,
     yields: bool = False,
 ) -> Fetched:
     """Claim up to `limit` due jobs without a partition, or those of partitions.
 
-    The worker never used the token before. Jobs of `unbatched` tasks are never claimed in a batch. If it `yields`, and
-    partitions were woken, no job without a partition is claimed: theirs may come first. After a lost answer, or if
-    cancelled, claims may be lost until the lease ends: callers shield it.
+    The worker never used the token before. Jobs of `unbatched` tasks are never claimed in a batch. `choice` says which
+    partitions are for this worker, by default all. If it `yields`, and partitions were woken, no job without a
+    partition is claimed: theirs may come first. After a lost answer, or if cancelled, claims may be lost until the
+    lease ends: callers shield it.
     """
     known, cursor = array_text(task_ids), (after.priority, after.run_at, after.id)
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
-    name = "fetch_partitions" if of_partitions else "fetch_jobs"
-    last = () if of_partitions else (yields,)
-    rows = await line.fetch(name, *arguments, BATCH_FROM, array_text(unbatched), *last)
+    name, last = ("fetch_partitions", choice) if of_partitions else ("fetch_jobs", yields)
+    rows = await line.fetch(name, *arguments, BATCH_FROM, array_text(unbatched), last)
     of_row = [*rows[0].keys()].index("ids")
     claims: list[Claim] = []
     for row in rows:

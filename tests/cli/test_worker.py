@@ -173,6 +173,26 @@ async def chain(left: int, ctx: JobContext) -> None:
     assert {"time", "level", "logger", "message", "job_id", "task", "attempt"} == set(runs[0])
 
 
+async def test_a_worker_runs_the_queues_that_are_named(
+    worker: StartWorker, client: Client, tmp_path: Path, db: asyncpg.Connection, schema: str
+) -> None:
+    """A number after a colon is how many at once; a name may have colons itself."""
+    write(tmp_path, {"tasks/hello.py": "from asyncq import task\n\n@task\nasync def hello() -> None: ...\n"})
+    added = {name: await client.add_job("hello", queue=name) for name in ("mail", "eu:west", "imports", "other")}
+    with worker("--once", "--queues", "mail,eu:west:2") as process:
+        codes = [await process.end()]
+    some = await db.fetch(f"select queue_name from {schema}.jobs order by id")
+    with worker("--once", "--exclude", "imports") as process:
+        codes.append(await process.end())
+    with worker("--once", "--queues", "mail:3", "-j", "2") as process:
+        codes.append(await process.end())
+
+    assert [0, 0, 2] == codes
+    assert ["imports", "other"] == [row["queue_name"] for row in some]
+    assert "the share of 'mail' is 3 jobs at once, but the worker has a concurrency of 2" in process.log.read_text()
+    assert added["imports"].id == await db.fetchval(f"select id from {schema}.jobs")
+
+
 async def test_once_stops_in_order_on_a_signal(worker: StartWorker, client: Client, tmp_path: Path) -> None:
     """A killed worker would leave its jobs claimed until the lease ends."""
     write(tmp_path, {"tasks/wait.py": WAIT})

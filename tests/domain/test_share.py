@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from asyncq.domain.errors import ConfigurationError
-from asyncq.domain.share import Choice, Share, choice_of
+from asyncq.domain.share import Choice, Portion, Share, choice_of, portions_of, rooms
 
 
 @pytest.mark.parametrize(
@@ -72,3 +73,53 @@ def test_a_share_has_the_name_of_a_queue_or_a_limit(name: str) -> None:
     """No queue has another name."""
     with pytest.raises(ConfigurationError, match="the name of a Share"):
         Share(name)
+
+
+LIMITS = {1: "tenants", 2: "api", 3: None}
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (Choice(), [None]),
+        (Choice(None, ("mail",)), [{"but": ["mail"], "queues": [], "whole": [1, 2, 3], "free": []}]),
+        (
+            Choice((Share("mail"), Share("api")), ("imports",)),
+            [{"but": ["imports"], "queues": ["mail", "api"], "whole": [2], "free": [3]}],
+        ),
+        (Choice(()), [{"but": [], "queues": [], "whole": [], "free": [3]}]),
+        (
+            Choice((Share("mail", at_once=2), Share("api")), ("imports",)),
+            [
+                {"but": ["imports"], "queues": [], "whole": [], "free": [3]},
+                {"but": ["imports", "api"], "queues": ["mail"], "whole": [], "free": []},
+                {"but": ["imports", "mail"], "queues": ["api"], "whole": [2], "free": []},
+            ],
+        ),
+    ],
+    ids=["all", "but one", "two", "none", "shares"],
+)
+def test_a_choice_becomes_portions(choice: Choice, expected: list[dict[str, Any] | None]) -> None:
+    """Each is fetched by itself, so shares without bounds are one."""
+    found = [portion.which for portion in portions_of(choice, LIMITS)]
+
+    assert expected == [None if which is None else msgspec.json.decode(which) for which in found]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shares", "taken", "expected"),
+    [
+        (10, [Share("a"), Share("b")], [0, 0], [5, 5]),
+        (8, [Share("a", weight=3), Share("b")], [0, 0], [6, 2]),
+        (4, [Share("a", weight=3), Share("b")], [3, 0], [3, 1]),
+        (1, [Share("a", weight=3), Share("b")], [3, 1], [1, 0]),
+        (1, [Share("a", weight=3), Share("b")], [7, 1], [0, 1]),
+        (10, [Share("a", at_once=2), Share("b")], [1, 0], [1, 9]),
+        (10, [Share("a", at_once=2), Share("b", at_once=3)], [2, 3], [0, 0]),
+        (2, [Share("a", weight=100), Share("b", weight=0.01)], [50, 0], [1, 1]),
+    ],
+    ids=str,
+)
+def test_slots_are_divided_by_weights(wanted: int, shares: list[Share], taken: list[int], expected: list[int]) -> None:
+    """Over all slots of the worker: most fetches are for one slot. Each share gets one at least."""
+    assert expected == rooms(wanted, [Portion(share=share) for share in shares], taken)

@@ -131,7 +131,7 @@ class Explainer:
         """Explain a fetch by a worker that knows all tasks."""
         return await self.explain(
             *(name, "1", "1", str(limit), "'{1,2,3,4,5}'", forbidden, after, "null", "null"),
-            *(str(batch_from), "'{}'", *(["false"] if name == "fetch_jobs" else [])),
+            *(str(batch_from), "'{}'", "false" if name == "fetch_jobs" else "null"),
         )
 
     async def settle(self, name: str, *arrays: str) -> Plan:
@@ -402,7 +402,7 @@ async def test_a_fetch_of_partitions_that_was_planned_on_empty_tables_compares_n
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
         await sql.rows("select from asyncq.add_job('t')")
         await sql.execute(f"analyze; prepare early as {query('fetch_partitions', schema)}")
-        arguments = f"1, 1, {queues}, '{{1}}', null, null, null, null, null, null, 1000, '{{}}'"
+        arguments = f"1, 1, {queues}, '{{1}}', null, null, null, null, null, null, 1000, '{{}}', null"
         await sql.execute(f"execute early({arguments})")
         await sql.execute(f"""
             select asyncq.add_jobs(array_agg(

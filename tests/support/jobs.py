@@ -67,6 +67,7 @@ async def fetch(
     now: Any = None,
     since_s: float | None = None,
     form: str = "rows",
+    choice: str | None = None,
 ) -> list[dict[str, Any]]:
     """Claim jobs, of all tasks by default. Returns the claims in order of running."""
     names = "" if tasks is None else "where identifier = any($1::text[])"
@@ -78,7 +79,7 @@ async def fetch(
     async def run(name: str, number: int) -> asyncpg.Record:
         most = limit - len(claims)
         arguments = (worker, number, most, array_text(ids), forbidden, *after, now, since_s, BATCH_FROM[form], "{}")
-        rows = await sql.run(name, *arguments, *([False] if name == "fetch_jobs" else []))
+        rows = await sql.run(name, *arguments, False if name == "fetch_jobs" else choice)
         claims.extend(jobs_of(rows, number))
         return rows[0]
 

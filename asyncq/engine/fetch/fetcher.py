@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ from asyncq.domain.events import FetchFailed, JobsFetched
 from asyncq.domain.job import Claim
 from asyncq.domain.options import ForbiddenFlags, WorkerOptions, are_flags
 from asyncq.domain.outcome import error_text
+from asyncq.domain.share import Portion
 from asyncq.engine.base import user_code
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.identity import Identity
@@ -25,6 +27,7 @@ from asyncq.engine.fetch.handoff import Handoff
 from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.fetch.oncall import OnCall
 from asyncq.engine.fetch.schedule import Schedule, left_by
+from asyncq.engine.fetch.shares import Shares
 from asyncq.engine.fetch.unconfirmed import UnconfirmedFetches
 from asyncq.store.claim import Fetched, Place, fetch_jobs, next_due_s, poll
 from asyncq.store.database import ReconnectingConnection
@@ -50,6 +53,7 @@ class Fetcher:
         unconfirmed: UnconfirmedFetches,
         on_call: OnCall,
         handoff: Handoff,
+        shares: Shares,
         is_proven: Callable[[], Awaitable[bool]],
     ) -> None:
         self._line = line
@@ -61,6 +65,7 @@ class Fetcher:
         self._unconfirmed = unconfirmed
         self._on_call = on_call
         self._handoff = handoff
+        self._shares = shares
         self._is_proven = is_proven
         self._scope = anyio.CancelScope()
         self.cursor = FetchCursor()
@@ -161,8 +166,14 @@ class Fetcher:
         return len(claims)
 
     async def _claim_limited(self, worker_id: int, wanted: int, forbidden: list[str] | None, after: Place) -> Fetched:
-        """Claim jobs of partitions."""
-        fetched = await self._claim(worker_id, wanted, forbidden, after, of_partitions=True)
+        """Claim jobs of partitions that are for this worker."""
+        return await self._shares.fetch(wanted, partial(self._claim_portion, worker_id, forbidden, after))
+
+    async def _claim_portion(
+        self, worker_id: int, forbidden: list[str] | None, after: Place, wanted: int, portion: Portion
+    ) -> Fetched:
+        fetched = await self._claim(worker_id, wanted, forbidden, after, portion)
+        self._shares.hold(portion, fetched.claims)  # First: the inbox may give some back.
         return fetched if self._inbox.receive(worker_id, fetched.claims) else Fetched([])
 
     async def _claim(
@@ -171,8 +182,8 @@ class Fetcher:
         wanted: int,
         forbidden: list[str] | None,
         after: Place,
+        portion: Portion | None = None,
         *,
-        of_partitions: bool = False,
         yields: bool = False,
     ) -> Fetched:
         identity, token = self._identity, self._identity.next_token()
@@ -185,7 +196,10 @@ class Fetcher:
                     # `explain` reads them in the worker's row.
                     await set_forbidden_flags(self._line, worker_id, forbidden)
                 identity.row_flags = {worker_id: forbidden}
-                fetched = await fetch_jobs(self._line, *arguments, of_partitions=of_partitions, yields=yields)
+                which = None if portion is None else portion.which
+                fetched = await fetch_jobs(
+                    self._line, *arguments, of_partitions=portion is not None, choice=which, yields=yields
+                )
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if fetched.claims and is_late:
                 fetched = Fetched(await self._still_held(worker_id, fetched.claims))

@@ -38,7 +38,7 @@ from asyncq.engine.run.results import Results
 from asyncq.engine.run.run import Run
 from asyncq.engine.run.transactions import Settled
 from asyncq.engine.settle.claim_next import ClaimNext
-from asyncq.engine.settle.outbox import Ended, Outbox, has_followers
+from asyncq.engine.settle.outbox import Ended, Outbox
 from asyncq.engine.settle.reporter import Reporter
 from asyncq.store import settle as store
 from asyncq.store.database import ReconnectingConnection
@@ -92,6 +92,7 @@ class Completer:
     def hand_over(self, run: Run, outcome: Outcome) -> None:
         """Take the outcome of a run, to be written soon, unless its handler's transaction has written it."""
         run.ended_at = time.perf_counter()
+        self._outbox.ended(run)
         if run.settling is not None and run.settling.settled is not None:
             self._told_by_handler(run, outcome, run.settling.settled)
         elif type(outcome) is Completed and not run.cancelled and not _is_special(run, outcome):
@@ -182,7 +183,7 @@ class Completer:
         # Completed jobs first, because their partitions wait. Those that cannot be written join the others.
         for worker_id, group in groupby([*self._outbox.writing_well.values()], _worker_id):
             # In two statements: the one that claims the next jobs of partitions cannot settle jobs in batches.
-            for runs in _by_kind([*group]):
+            for runs in self._by_kind([*group]):
                 await self._write_pieces(worker_id, runs)
         for worker_id, group in groupby([*self._outbox.writing.values()], _worker_id):
             part = [*group]
@@ -190,6 +191,13 @@ class Completer:
                 piece = first_piece(part, len(part), _size)
                 await self._write_rest(worker_id, piece, uncertain)
                 part = part[len(piece) :]
+
+    def _by_kind(self, runs: list[Run]) -> list[list[Run]]:
+        """Split runs into those with a next job in a partition, and the others; leaves out an empty part."""
+        has_followers = self._outbox.has_followers
+        serial = [run for run in runs if has_followers(run.claim)]
+        plain = [run for run in runs if not has_followers(run.claim)] if serial else runs
+        return [kind for kind in (serial, plain) if kind]
 
     async def _write_pieces(self, worker_id: int, runs: list[Run]) -> None:
         """Write completed jobs, in several statements if their results are large."""
@@ -206,7 +214,7 @@ class Completer:
         """Write completed jobs; either all or none have a next job in a partition."""
         claims = [run.claim for run in runs]
         go_on: set[int] = set()
-        if has_followers(runs[0]) and (room := await self._claim_next.room(worker_id)):
+        if self._outbox.has_followers(runs[0].claim) and (room := await self._claim_next.room(worker_id)):
             written, go_on = await self._claim_next.settle(worker_id, claims, kept, room)
         else:
             written = await store.complete(self._line, worker_id, claims, kept)
@@ -309,10 +317,3 @@ def _size(ended: Ended) -> int:
 
 def _result_size(run: Run) -> int:
     return len(run.result or "")
-
-
-def _by_kind(runs: list[Run]) -> list[list[Run]]:
-    """Split runs into those with a next job in a partition, and the others; leaves out an empty part."""
-    serial = [run for run in runs if has_followers(run)]
-    plain = [run for run in runs if not has_followers(run)] if serial else runs
-    return [kind for kind in (serial, plain) if kind]

@@ -16,6 +16,7 @@ from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Outcome, Returned, Settlement, settle
 from asyncq.domain.retry import DefaultRetry
 from asyncq.engine.base.observers import Observers
+from asyncq.engine.fetch.shares import Shares
 from asyncq.engine.run.run import Run
 from asyncq.engine.settle.reporter import Reporter
 
@@ -53,9 +54,10 @@ class Outbox:
         emptied: Set after a batch, for job loops that wait in `room`.
     """
 
-    def __init__(self, reporter: Reporter, observers: Observers) -> None:
+    def __init__(self, reporter: Reporter, observers: Observers, shares: Shares) -> None:
         self._reporter = reporter
         self._observers = observers
+        self._shares = shares
         self.well: dict[int, Run] = {}
         self.pending: dict[int, Ended] = {}
         self.writing_well: dict[int, Run] = {}
@@ -79,6 +81,10 @@ class Outbox:
             self.emptied.clear()
             await self.emptied.wait()
 
+    def ended(self, run: Run) -> None:
+        """A run has ended; its end may be written already."""
+        self._shares.ended(run.claim)
+
     def put_well(self, run: Run) -> None:
         job_id = run.claim.id
         if job_id in self.well or job_id in self.pending or job_id in self._held_back:
@@ -95,6 +101,7 @@ class Outbox:
     def give_back(self, claims: Collection[Claim], reason: str, worker_id: int) -> None:
         """Return claims that were not started; they were claimed under this id."""
         for claim in claims:
+            self._shares.ended(claim)
             settlement = settle(claim, Returned(), DefaultRetry(), 0.0)
             self.put(Ended(settlement, worker_id, None, Returned()))
         if claims:
@@ -121,7 +128,11 @@ class Outbox:
 
     def following(self) -> int:
         """Count the unwritten ends with which the next job of a partition may be claimed."""
-        return sum(has_followers(run) for runs in (self.well, self.writing_well) for run in runs.values())
+        return sum(self.has_followers(run.claim) for runs in (self.well, self.writing_well) for run in runs.values())
+
+    def has_followers(self, claim: Claim) -> bool:
+        """Return whether `claim_next` may settle this job: it has a partition, and is in no batch."""
+        return claim.partition is not None and not claim.is_packed and self._shares.may_follow(claim)
 
     @property
     def _all(self) -> tuple[dict[int, Run] | dict[int, Ended], ...]:
@@ -152,11 +163,6 @@ class Outbox:
         if self.retry_in_s == 0.0:
             self.pending.update(self._held_back)
             self._held_back.clear()
-
-
-def has_followers(run: Run) -> bool:
-    """Return whether `claim_next` may settle this job: it has a partition, and is in no batch."""
-    return run.claim.partition is not None and not run.claim.is_packed
 
 
 def _first(ends: dict[int, ItemT]) -> tuple[dict[int, ItemT], dict[int, ItemT]]:

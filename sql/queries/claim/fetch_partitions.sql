@@ -1,4 +1,4 @@
--- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, again_s float8
+-- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, choice text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, again_s float8
 -- Claims up to max due jobs of partitions, in order of priority, run_at, id; of each partition as many as its limit
 -- allows. Of jobs without a partition that come first it leaves as much room as they need; fetch_jobs claims them. The
 -- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are
@@ -7,7 +7,10 @@
 --
 -- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
 -- partitions are those of the jobs of the batch.
+--
+-- choice: whose jobs the worker takes, see _chosen; null: all. The wakeups of others are not touched.
 with
+chosen_here as materialized (select but, queues, whole, free from asyncq._chosen($13)),
 -- The tasks and priorities that were woken for this worker, with the limit of all jobs of the task.
 kinds_here as materialized (
   select kind.task_id, kind.priority, kind.gate, kind.total, kind.total_rate, kind.total_per_s
@@ -45,6 +48,9 @@ first_wakeups as materialized (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
+      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
+        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here),
+        (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 2 * $3::int + 20) as woken
   order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 20),
 -- If they belong to few partitions, which were woken often, there may be others behind them.
@@ -58,6 +64,9 @@ further_wakeups as materialized (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
+      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
+        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here),
+        (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as materialized (
   select * from first_wakeups where not exists (select from further_wakeups)

@@ -28,8 +28,8 @@ async def pages_of_a_fetch(sql: Session, name: str) -> tuple[int, int]:
     transaction = sql.connection.transaction()
     await transaction.start()
     text = "explain (analyze, buffers, format json) " + query(name, sql.schema)
-    last = [False] if name == "fetch_jobs" else []
-    (told,) = await sql.connection.fetch(text, 1, 77, 10, array_text(ids), *[None] * 6, 100, "{}", *last)
+    last = False if name == "fetch_jobs" else None
+    (told,) = await sql.connection.fetch(text, 1, 77, 10, array_text(ids), *[None] * 6, 100, "{}", last)
     await transaction.rollback()
     (found,) = json.loads(told[0])
     return found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"], _rows(found["Plan"])
