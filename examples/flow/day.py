@@ -25,7 +25,7 @@ async def main() -> None:
         await client.add_jobs([call_api.job(api_key=key) for key in ["good"] * 5 + ["blocked"] * 5])
         await run()
         for key in await client.admin.partitions("call_api"):
-            print(f"called: {key.key}, {calls[key.key]} times, and {key.waiting} jobs wait: {key.why}")
+            print(f"called: {key.key}, {calls[key.key or '']} times, and {key.waiting} jobs wait: {key.why}")
 
         await client.add_jobs([import_row.job(tenant_id=tenant) for tenant in ["big"] * 300 + ["small"] * 3])
         await run()
