@@ -95,7 +95,7 @@ TABLE: list[tuple[str, Claim, Outcome, Settlement]] = [
         "retry later with its partition",
         LAST,
         RetryLater("R", 5.0, partition=True),
-        settlement(delay_s=5.0, error="R", interruptions=0),
+        settlement(delay_s=5.0, error="R", interruptions=0, backs_off=True),
     ),
     ("discarded", FIRST, Discarded("D"), failure(attempts=32767, error="D", discarded=True)),
     ("snoozed", FIRST, Snoozed(30.0), settlement(delay_s=30.0, interruptions=0)),

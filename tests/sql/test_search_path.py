@@ -209,8 +209,12 @@ INLINED = (
         "_priority",
     }
     | {
+        "_all_jobs",
         "_allowance",
         "_allowed_at",
+        "_are_allowed",
+        "_chosen",
+        "_is_chosen",
         "_cell",
         "_first_plain",
         "_kinds",

@@ -50,6 +50,7 @@ $$;
 create or replace function asyncq._partition_state(partition_id bigint, moment timestamptz)
   returns table (waiting int, running int, may int, next_at timestamptz, reason text)
   language sql stable
+  set search_path = pg_catalog, pg_temp
   as $$
   select ready.jobs, counted.running, valid.at_once,
     case counted.reason when 'backed_off' then held.not_before
@@ -78,6 +79,7 @@ create or replace function asyncq._partition_state(partition_id bigint, moment t
 -- The key of a partition: as it is stored, else as one of its jobs has it; null if none has.
 create or replace function asyncq._key_of(partition_id bigint) returns text
   language sql stable
+  set search_path = pg_catalog, pg_temp
   as $$
   select coalesce(
     (select held.key from asyncq._partitions as held where held.id = partition_id),
