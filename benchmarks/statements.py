@@ -130,10 +130,13 @@ class Crowd:
         """Claim the first jobs as a worker does, in their rows or as a batch; returns their ids."""
         self.token += 1
         tasks = array_text([self.task])
-        arguments = (worker, self.token, limit, tasks, *[None] * 6, batch_from, "{}")
+        arguments = (worker, self.token, limit, tasks, *[None] * 6, batch_from, "{}", False)
         rows = await self.helper.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *arguments)
         return [
-            number for row in rows for number in ([row["id"]] if row["ids"] is None else sent_numbers(row["ids"], "q"))
+            number
+            for row in rows
+            for number in ([row["id"]] if row["ids"] is None else sent_numbers(row["ids"], "q"))
+            if number is not None
         ]
 
     async def drain(self) -> None:

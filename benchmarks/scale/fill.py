@@ -19,9 +19,15 @@ ADD_TASK = """
     returning id"""
 # As an add of many jobs stores them: one moment for all, so that their ids decide who is first.
 ADD_JOBS = """
-    insert into asyncq._jobs (run_at, created_at, updated_at, task_id, queue, payload)
-    select now() + $4::interval, now(), now(), $1, 'queue ' || number % $5, json_build_object('id', number)
-    from generate_series($2::bigint, $3::bigint - 1) as number"""
+    with added as (
+      insert into asyncq._jobs (run_at, created_at, updated_at, task_id, queue, partition, payload)
+      select now() + $4::interval, now(), now(), $1, 'queue ' || number % $5,
+        asyncq._partition(1::smallint, 'queue ' || number % $5), json_build_object('id', number)
+      from generate_series($2::bigint, $3::bigint - 1) as number
+      returning id, run_at, partition, task_id, priority)
+    insert into asyncq._wakeups (at, partition, job_id, task_id, priority)
+    select min(run_at), partition, min(id), task_id, priority from added
+    where partition is not null group by partition, task_id, priority"""
 
 
 async def task_id(database: Database, name: str) -> int:

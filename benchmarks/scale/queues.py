@@ -23,7 +23,7 @@ async def queues(place: Place, counts: list[int]) -> AsyncGenerator[Queues]:
         async with place.database() as database:
             await fill(database, 0, jobs, queues=count)
             await database.tidy()
-            batch, one = await fetch(database, BATCH), await fetch(database, 1)
+            batch, one = await fetch(database, BATCH, "fetch_partitions"), await fetch(database, 1, "fetch_partitions")
             await database.tidy()
             found = await crew.drain(database, jobs, first=FIRST if jobs > FIRST else None)
         yield Queues(

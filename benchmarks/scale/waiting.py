@@ -7,7 +7,7 @@ import json
 import statistics
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import asyncpg
 
@@ -19,6 +19,9 @@ from benchmarks.peers.asyncq.tasks import noop
 from benchmarks.scale.fill import KINDS, OURS, Kind, fill, task_id
 from benchmarks.scale.place import Database, Place
 from benchmarks.scale.result import Waiting
+
+FetchName = Literal["fetch_jobs", "fetch_partitions"]
+"""The statement that claims jobs without a queue or limit, and the one that claims the others."""
 
 BATCH = 500
 BESIDE = 1_000  # ready jobs of ours beside those that nobody can run now
@@ -72,32 +75,33 @@ async def look(database: Database, kind: Kind, jobs: int) -> Waiting:
     )
 
 
-async def fetch(database: Database, limit: int) -> Fetch:
-    """The fetch of a worker, rolled back each time: its blocks, and the median of its time."""
+async def fetch(database: Database, limit: int, name: FetchName = "fetch_jobs") -> Fetch:
+    """A fetch of a worker, rolled back each time: its blocks, and the median of its time."""
     tasks = [await task_id(database, OURS)]
 
     async def explain() -> int:
-        how = f"explain (analyze, buffers, format json) {query('fetch_jobs', DEFAULT_SCHEMA)}"
-        answer = await database.connection.fetchval(how, *fetch_arguments(tasks, limit))
+        how = f"explain (analyze, buffers, format json) {query(name, DEFAULT_SCHEMA)}"
+        answer = await database.connection.fetchval(how, *fetch_arguments(tasks, limit, name))
         root = json.loads(answer)[0]["Plan"]
         blocks: int = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
         return blocks
 
     blocks, _ = await rolled_back(database, explain)
-    runs = [await rolled_back(database, lambda: claim(database.connection, tasks, limit)) for _ in range(TRIES)]
+    runs = [await rolled_back(database, lambda: claim(database.connection, tasks, limit, name)) for _ in range(TRIES)]
     return Fetch(statistics.median(took for _, took in runs), blocks, runs[0][0])
 
 
-async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int) -> int:
+async def claim(connection: asyncpg.Connection, tasks: list[int], limit: int, name: FetchName = "fetch_jobs") -> int:
     """Claim jobs by a worker's statement; returns how many."""
-    rows = await connection.fetch(query("fetch_jobs", DEFAULT_SCHEMA), *fetch_arguments(tasks, limit))
+    rows = await connection.fetch(query(name, DEFAULT_SCHEMA), *fetch_arguments(tasks, limit, name))
     # A batch is one row.
-    return sum(1 if row["ids"] is None else len(sent_numbers(row["ids"], "q")) for row in rows)
+    return sum(row["id"] is not None if row["ids"] is None else len(sent_numbers(row["ids"], "q")) for row in rows)
 
 
-def fetch_arguments(tasks: list[int], limit: int) -> tuple[Any, ...]:
+def fetch_arguments(tasks: list[int], limit: int, name: FetchName) -> tuple[Any, ...]:
     """The arguments of a worker's fetch."""
-    return (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6, BATCH_FROM, "{}")
+    last = False if name == "fetch_jobs" else None
+    return (WORKER, next(tokens), limit, array_text(tasks), *[None] * 6, BATCH_FROM, "{}", last)
 
 
 async def rolled_back(database: Database, act: Callable[[], Awaitable[int]]) -> tuple[int, float]:

@@ -95,7 +95,7 @@ async def test_a_fetch_finds_one_job_of_each_queue(database: Database) -> None:
     """They are filled evenly."""
     await fill(database, 0, 200, queues=20)
 
-    assert 20 == (await fetch(database, BATCH)).jobs
+    assert 20 == (await fetch(database, BATCH, "fetch_partitions")).jobs
 
 
 async def test_jobs_filled_by_sql_equal_jobs_that_a_client_adds(database: Database) -> None:
