@@ -12,7 +12,7 @@ FUNCTIONS = [path for path in FILES if path.parts[1] == "functions"]
 
 LINES_OF_A_STATEMENT = 120
 # The fetch of partitions finds, locks, counts and claims in one statement: with two, each would have its own snapshot.
-LINES_OF_THE_FETCH = 310
+LINES_OF_THE_FETCH = 320
 LINES_OF_A_FILE = 200
 NEW = r"^(?=create or replace function )"
 CREATED = re.compile(r"create or replace function asyncq\.(\w+)")
