@@ -117,14 +117,16 @@ begin
   elsif job.partition is null then
     return;
   end if;
-  select partition.* into state from asyncq._partition_state(job.partition, moment) as partition;
+  select partition.* into state from asyncq._partition_state(job.partition, moment, 0) as partition;
   select count(*)::int as jobs, string_agg(claim.id::text, ', ') filter (where claim.number <= 10) as ids,
       string_agg(distinct claim.locked_by::text, ', ') filter (where claim.number <= 10) as workers,
       min(claim.locked_at) as since
     into runs
     from (
       select running.id, running.locked_by, running.locked_at, row_number() over (order by running.id) as number
-      from asyncq._all_jobs() as running where running.locked_at is not null and running.partition = job.partition
+      from asyncq._all_jobs() as running
+      -- No index has the partitions of claims: without one that counts, none is read.
+      where state.running > 0 and running.locked_at is not null and running.partition = job.partition
       order by running.id) as claim;
   if state.reason in ('backed_off', 'rate') then
     return query select state.reason, 'no job of its ' || kind || ' may start before ' || state.next_at

@@ -46,8 +46,8 @@ begin
 end
 $$;
 
--- The state of a partition at a moment; the columns are those of partitions.
-create or replace function asyncq._partition_state(partition_id bigint, moment timestamptz)
+-- The state of a partition at a moment; the columns are those of partitions. Of its waiting jobs so many are counted.
+create or replace function asyncq._partition_state(partition_id bigint, moment timestamptz, most_waiting int default 1000)
   returns table (waiting int, running int, may int, next_at timestamptz, reason text)
   language sql stable
   set search_path = pg_catalog, pg_temp
@@ -66,7 +66,7 @@ create or replace function asyncq._partition_state(partition_id bigint, moment t
     from asyncq._wakeups as wakeup where wakeup.partition = partition_id and wakeup.freed > 0) as now_running
   cross join lateral (
     select count(*)::int as jobs
-    from (select from asyncq._jobs as job where job.partition = partition_id and asyncq._is_ready(job) limit 1000) as waiting) as ready
+    from (select from asyncq._jobs as job where job.partition = partition_id and asyncq._is_ready(job) limit most_waiting) as waiting) as ready
   cross join lateral (
     select now_running.running, case
       when held.paused_at is not null or of_all.paused_at is not null then 'paused'
