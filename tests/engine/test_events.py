@@ -273,6 +273,15 @@ async def _(scene: Scene) -> None:
         await scene.make_worker(task(nothing, concurrency=concurrency)).run_once()
 
 
+@provokes(events.Paused, events.Resumed)
+async def _(scene: Scene) -> None:
+    async with scene.make_worker().start():
+        await scene.client.admin.pause(task="nothing")
+        await scene.seen.wait_for(events.Paused)
+        await scene.client.admin.resume(task="nothing")
+        await scene.seen.wait_for(events.Resumed)
+
+
 @provokes(events.PartitionBackedOff)
 async def _(scene: Scene) -> None:
     async def wait(ctx: JobContext) -> None:
