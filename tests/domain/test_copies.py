@@ -124,6 +124,10 @@ SAMPLES: list[Any] = [
     asyncq.ExponentialRetry(first=2, factor=3),
     asyncq.TableRetry([1, timedelta(minutes=5)]),
     asyncq.FunctionRetry(wait_s),
+    asyncq.Limit(3, by="tenant_id", name="tenants", total=9),
+    asyncq.Rate(2, "1 min", by="api_key"),
+    asyncq.Queue("reports", concurrency=4),
+    asyncq.Share("reports", at_once=2, weight=3),
     asyncq.testing.Ran(
         started=[7],
         tasks=["hello"],
@@ -131,6 +135,7 @@ SAMPLES: list[Any] = [
         retried=[],
         discarded=[],
         snoozed=[],
+        held_back={"hello": 2},
         errors={},
         events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1)],
     ),
@@ -281,5 +286,7 @@ def test_every_public_class_is_a_value_or_listed_as_none() -> None:
 
     assert {"Task"} == left
     assert NO_VALUES - {"CAPABILITIES"} <= set(kinds)
-    dataclasses = CrontabProblem | asyncq.Collect | asyncq.Limit | asyncq.Queue | asyncq.Rate | asyncq.Timeout
+    dataclasses = (
+        CrontabProblem | asyncq.Collect | asyncq.Limit | asyncq.Queue | asyncq.Rate | asyncq.Share | asyncq.Timeout
+    )
     assert all(issubclass(kind, Exception | msgspec.Struct | Event | str | dataclasses) for kind in tried)
