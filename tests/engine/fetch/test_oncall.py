@@ -118,7 +118,8 @@ async def test_an_idle_worker_sends_one_query_in_the_time_of_a_poll(
     real = ReconnectingConnection.fetch
 
     async def fetch(line: ReconnectingConnection, name: str, *args: Any) -> Any:
-        asked.append(name)
+        if name != "clock":  # once a minute, for recurring items
+            asked.append(name)
         return await real(line, name, *args)
 
     async with session(dsn, schema) as sql, make_worker(nothing, poll=0.05).start():
