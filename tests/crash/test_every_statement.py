@@ -1,6 +1,7 @@
 """Each statement in a worker's life fails once: before the server ran it, after its commit, or with a refusal."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +18,7 @@ from asyncq.testing import make_worker
 from tests.support.session import session
 from tests.support.waiting import wait_until
 
-# Statements of administration, cron, the guardian, tests, clients alone, and roles: this life does not use them, each
+# Statements of administration, cron, rare rounds, tests, clients alone, and roles: this life does not use them, each
 # has tests of its own.
 NOT_HERE = {
     "add_cron_item",
@@ -63,6 +64,19 @@ NOT_HERE = {
     "violations",
     "wake_workers",
     "watch",
+    "set_partition",
+    "partitions",
+    "pause",
+    "pauses",
+    "unset_limit",
+    "wake_stranded",
+    "limit_warnings",
+    "resume",
+    "limits",
+    "set_limit",
+    "held_back",
+    "correct_counts",
+    "end_moves",
 }
 # Statements that run only after another failure.
 SECOND_LINE = {
@@ -148,8 +162,10 @@ class Life:
             self.runs["plain"] += 1
 
         @task(queue="q")
-        async def serial() -> None:
+        async def serial(ctx: JobContext) -> None:
             self.runs["serial"] += 1
+            with contextlib.suppress(StoreError):
+                await ctx.back_off(0.001)
             await self._added.wait()
             # A notification of an add ends the turn of a queue, so that its next job is fetched.
             await asyncio.sleep(0.1)
