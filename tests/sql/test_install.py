@@ -127,24 +127,8 @@ def test_queries_name_their_columns() -> None:
 
 def unnamed(text: str) -> set[str]:
     """Find the relations of which a statement takes all columns, except its own subqueries, which name them."""
-    own = set(re.findall(r"\b(\w+)(?:\([^()]*\))? as (?:materialized )?\(", text)) | set(
-        re.findall(r"\) as (\w+)", text)
-    )
-    named = re.findall(r"(?:select|returning|,)\s+(\w+)\.\*", text)
-    bare = [source(text[star.end() :]) for star in re.finditer(r"(?:select|returning|,)\s+\*", text)]
-    return {*named, *bare} - own - {"("}
-
-
-def source(text: str) -> str:
-    """What the rest of a statement selects from: the first word after its own `from`, or a parenthesis."""
-    depth = 0
-    for part in re.finditer(r"[()]|\bfrom\s+(\(|[\w.]+)", text):
-        if part[1] and depth == 0:
-            return part[1]
-        depth += (part[0].endswith("(")) - (part[0] == ")")
-        if depth < 0:
-            break
-    return ""
+    stars = re.findall(r"(?:select|returning|,)\s+(?:(\w+)\.)?\*", text)
+    return set(stars) - set(re.findall(r"\b(\w+)(?:\([^()]*\))? as (?:materialized )?\(", text))
 
 
 def test_functions_name_the_columns_of_other_functions() -> None:

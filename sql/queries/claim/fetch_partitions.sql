@@ -49,8 +49,7 @@ first_wakeups as materialized (
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
       and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
-        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here),
-        (select free from chosen_here)))
+        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 2 * $3::int + 20) as woken
   order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 20),
 -- If they belong to few partitions, which were woken often, there may be others behind them.
@@ -65,13 +64,12 @@ further_wakeups as materialized (
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
       and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
-        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here),
-        (select free from chosen_here)))
+        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as materialized (
-  select * from first_wakeups where not exists (select from further_wakeups)
+  select first_wakeups.* from first_wakeups where not exists (select from further_wakeups)
   union all
-  select * from further_wakeups),
+  select further_wakeups.* from further_wakeups),
 looked_at as materialized (select array_agg(row_ctid order by row_ctid) as row_ctids from wakeups),
 -- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is
 -- how many jobs it takes at first, jobs the sum of these up to it.
@@ -79,14 +77,14 @@ wanted as materialized (
   select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
     sum(most) over (order by priority, at, job_id, id) as jobs
   from (
-    select first.*, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
+    select first.id, first.priority, first.at, first.job_id, first.task_ids, first.priorities, first.gates, first.gate, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
       least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
     from (
       select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
         array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates, (array_agg(gate))[1] as gate
       from (
         -- Sorted once for all arrays, which begin with the first of them.
-        select * from (
+        select partition, task_id, priority, gate, at, job_id from (
           select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
           from wakeups order by partition, task_id, priority, at, job_id) as kind
         order by partition, priority, at, job_id offset 0) as kind
@@ -144,31 +142,36 @@ heard as materialized (
     -- Those of other tasks that count ended claims: they are inserted again without the count.
     select wakeup.ctid from asyncq._wakeups as wakeup where wakeup.partition = any(array(select id from known)) and wakeup.freed > 0))
   returning partition, freed, ctid as row_ctid, at, job_id, task_id, priority, flags),
+gathered as (
+  select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
+    max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
+    bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
+    max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
+    max(not_before) as not_before, max(cell) as cell, max(cells) as cells, max(weight) as weight
+  from (
+    select seen.*, 0 as freed from seen
+    union all
+    select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
+    from heard) as both_kinds
+  group by id),
+rated as (
+  select gathered.*,
+    case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
+  from gathered),
 room as materialized (
-  select *, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
+  select rated.*, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(
         ceil(greatest(most, (select jobs from share) / count(*) over ()) * weight / avg(weight) over ())::int, at_once - running, allowance)) end as allowed
-  from (
-    select *, case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
-    from (
-      select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
-        max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
-        bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-        max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
-        max(not_before) as not_before, max(cell) as cell, max(cells) as cells, max(weight) as weight
-      from (
-        select *, 0 as freed from seen
-        union all
-        select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
-        from heard) as both_kinds
-      group by id) as gathered) as with_rates),
+  from rated),
+shared_out as (
+  select room.*,
+    greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, job_id, id) + allowed))::int as cut
+  from room),
 may as materialized (
-  select *, case when gate is null then cut
+  select shared_out.*, case when gate is null then cut
       else greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gate)
         - sum(cut) over (partition by gate order by priority, at, job_id, id) + cut))::int end as jobs
-  from (
-    select *, greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, job_id, id) + allowed))::int as cut
-    from room) as shared_out),
+  from shared_out),
 found as materialized (
   select may.*, ready.ids, ready.row_ctids, ready.batchable, ready.key, coalesce(ready.jobs, 0) as got
   from may
@@ -218,7 +221,7 @@ heard_too as (
   delete from asyncq._wakeups
   where ctid = any(array(select row_ctid from wakeups where (partition in (select id from begun)) is true))),
 mine as materialized (
-  select * from found where (not is_new or id in (select id from begun)) is true),
+  select found.* from found where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
 counts as materialized (
   select id, running + got as counted, running + got <> was or rate is not null and got > 0 as is_changed,
@@ -257,7 +260,7 @@ kept as (
           when got < jobs and is_allowed and next.is_due then clock_timestamp() + interval '20 ms'
           else next.run_at end as at
       from (
-        select *, case
+        select mine.*, case
             when not_before > coalesce($9, asyncq.now()) then not_before
             when allowance <= got then greatest(
               asyncq._allowed_at(per_s, asyncq._cell(per_s, coalesce($9, asyncq.now())),
