@@ -87,7 +87,7 @@ grant execute on function
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_chosen, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
   asyncq._is_raised, asyncq._is_ready, asyncq._is_responsive, asyncq._joined_arrays, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._key_of, asyncq._leave_on_call,
-  asyncq._limit_at, asyncq._limit_id, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
+  asyncq._limit_at, asyncq._limit_id, asyncq._limit_name, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._new_job, asyncq._nfc,
   asyncq._no_limit, asyncq._note_block, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
@@ -95,7 +95,7 @@ grant execute on function
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_rest,
   asyncq._shown, asyncq._spent, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
-  asyncq._split_batches_of_worker, asyncq._state, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._tell_pause, asyncq._tell_watchers,
+  asyncq._split_batches_of_worker, asyncq._state, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._takes, asyncq._tell_pause, asyncq._tell_watchers,
   asyncq._task_ids_of, asyncq._unique_key, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
   asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wake_partitions, asyncq._wake_stranded, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers
   to :"worker";

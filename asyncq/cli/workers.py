@@ -24,7 +24,9 @@ dead     the next check by another worker returns its jobs
 unknown  it holds jobs, and its row was removed
 
 With the lock "no" (behind a pooler) a death is noticed only at the end of the
-lease. The jobs under "stuck" were cancelled, and their handlers still run."""
+lease. The jobs under "stuck" were cancelled, and their handlers still run. Under
+"queues" are the queues and limits whose jobs it takes, by its option --queues,
+or "not" and those of --exclude; empty for all."""
 
 UNLOCK = """\
 Return the jobs of workers at once, and print the ids of these jobs.
@@ -102,9 +104,15 @@ def _ids(ids: Sequence[int], most: int = 3) -> str:
     return shown if len(ids) <= most else f"{shown},+{len(ids) - most}"
 
 
+def _chosen(worker: WorkerInfo) -> str:
+    excluded = f"not {', '.join(worker.exclude)}" if worker.exclude else ""
+    queues = "" if worker.queues is None else ", ".join(worker.queues) or "none"
+    return "; ".join(filter(None, [queues, excluded]))
+
+
 def table(workers: Sequence[WorkerInfo]) -> list[str]:
     """One line for each worker, below a line of headings."""
-    rows = [("id", "state", "host", "pid", "running", "last seen", "lock", "stuck", "tasks")]
+    rows = [("id", "state", "host", "pid", "running", "last seen", "lock", "stuck", "queues", "tasks")]
     rows += [
         (
             str(one.id),
@@ -115,6 +123,7 @@ def table(workers: Sequence[WorkerInfo]) -> list[str]:
             "" if one.silent_s is None else f"{max(one.silent_s, 0):.0f} s ago",
             "yes" if one.locks else "no",
             _ids(one.stuck),
+            printable(_chosen(one)),
             printable(", ".join(one.tasks)),
         )
         for one in workers

@@ -44,9 +44,9 @@ class Reason(msgspec.Struct, frozen=True):
     """One reason why a job does not run, or `ready`.
 
     Attributes:
-        reason: A word: `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `queue_busy`,
-            `queue_behind`, `partition_full`, `partition_behind`, `rate`, `backed_off`, `moving`, `paused`, `discarded`,
-            `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+        reason: A word: `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `not_chosen`,
+            `queue_busy`, `queue_behind`, `partition_full`, `partition_behind`, `rate`, `backed_off`, `moving`,
+            `paused`, `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
         detail: A sentence for people: the job, the worker, the time.
     """
 
@@ -127,6 +127,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
         locks: Whether the server notices its death at once. Behind a pooler it does not, and the lease decides.
         tasks: The names of its tasks.
         stuck: The ids of jobs that were cancelled some seconds ago, and whose handlers still run.
+        queues: The queues and limits whose jobs it takes, as its option `queues` names them; None for all.
+        exclude: The queues and limits whose jobs it does not take.
     """
 
     id: int
@@ -142,6 +144,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     locks: bool
     tasks: tuple[str, ...]
     stuck: tuple[int, ...]
+    queues: tuple[str, ...] | None
+    exclude: tuple[str, ...]
 
 
 def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:

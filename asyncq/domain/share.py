@@ -54,6 +54,11 @@ class Choice(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...] = ()
 
     @property
+    def names(self) -> list[str] | None:
+        """The queues and limits whose jobs it runs; None for all but the excluded ones."""
+        return None if self.shares is None else [share.name for share in self.shares]
+
+    @property
     def is_shared_out(self) -> bool:
         """Whether slots are divided among the shares."""
         return any(share.at_once is not None or share.weight != 1 for share in self.shares or ())
@@ -139,7 +144,7 @@ def portions_of(choice: Choice, limits: Mapping[int, str | None]) -> list[Portio
     if shares is None:
         return [Portion(_which(excluded, (), [*limits]))]
     if not choice.is_shared_out:
-        names = [share.name for share in shares]
+        names = choice.names or []
         return [Portion(_which(excluded, names, _of_limits(limits, names), free))]
     found = [Portion(_which(excluded, (), (), free))]
     for share in shares:

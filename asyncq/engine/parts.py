@@ -74,7 +74,7 @@ class Parts:
         self.writing = ReconnectingConnection(database, "settle", generic_plans=True)
         self.pool = HandlerPool(database, options.pool_size, options.pool_wait_s)
         self.lease = Lease(options.lease_s)
-        self.heartbeat = Heartbeat(database, options, registry, self.lease)
+        self.heartbeat = Heartbeat(database, options, registry, self.lease, choice)
         self._make_executor(database, around)
         self._make_fetcher(self.tasks.start_soon)
         self._make_completer(database, self.tasks.start_soon, once=once)

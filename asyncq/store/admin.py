@@ -175,6 +175,8 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
     row["locks"] = bool(row["locks"])
     row["tasks"] = tuple(row["tasks"] or ())
     row["stuck"] = tuple(row["stuck"])
+    row["queues"] = None if row["queues"] is None else tuple(row["queues"])
+    row["exclude"] = tuple(row["exclude"])
     return WorkerInfo(**row)
 
 

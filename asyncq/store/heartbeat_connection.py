@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from asyncq.domain.errors import StoreUnavailable
+from asyncq.domain.share import Choice
 from asyncq.store.arrays import array_text
 from asyncq.store.database import Database, hang_up
 from asyncq.store.failures import calling, on_our_own
@@ -79,9 +80,13 @@ class HeartbeatConnection:
         self.held_id = 0
         self._ended(self)
 
-    async def register(self, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str]) -> int:
+    async def register(
+        self, *, lease_s: float, pid: int, concurrency: int, host: str, tasks: Sequence[str], choice: Choice
+    ) -> int:
         """Register a worker, take its lock, and return its id, never used before."""
-        (row,) = await self._fetch("register_worker", lease_s, pid, concurrency, host, list(tasks), self._backend)
+        chosen = (choice.names, list(choice.exclude))
+        args = (lease_s, pid, concurrency, host, list(tasks), self._backend, *chosen)
+        (row,) = await self._fetch("register_worker", *args)
         worker_id = int(row["id"])
         self._take(worker_id, row["holds"])
         self.is_proven = bool(self.held_id)

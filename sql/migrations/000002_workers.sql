@@ -9,6 +9,8 @@
 --                    used again.
 --   locks            whether a free lock means anything: false behind a pooler, and while its heartbeat has no connection
 --   forbidden_flags  those of its last fetch; explain reads them
+--   queues           the queues and limits whose jobs it takes, see _takes; null: all. explain reads them and exclude
+--   exclude          the queues and limits whose jobs it does not take
 --   started_claims   claims that had started at its last beat, each as 'job/token'
 --   stuck            jobs whose handlers were cancelled and still run
 --   cron             the recurring items of its crontab by their identifiers, as they are stored in _cron_items; null if it adds none
@@ -25,6 +27,8 @@ create table asyncq._workers (
   host text collate "C" not null,
   tasks text[] collate "C" not null,
   forbidden_flags text[] collate "C",
+  queues text[] collate "C",
+  exclude text[] collate "C" not null default '{}',
   started_claims text[] collate "C" not null default '{}',
   stuck bigint[] not null default '{}',
   cron jsonb

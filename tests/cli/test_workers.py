@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from typing import Any
 
 import asyncpg
 import pytest
@@ -35,7 +36,7 @@ async def test_a_worker_is_a_line(words: list[str], capsys: Output, gone: int, d
 
     heading, line = (text.split() for text in out.splitlines())
     assert (0, "") == (code, err)
-    assert ["id", "state", "host", "pid", "running", "last", "seen", "lock", "stuck", "tasks"] == heading
+    assert ["id", "state", "host", "pid", "running", "last", "seen", "lock", "stuck", "queues", "tasks"] == heading
     assert [str(gone), "live", "gone", "1", "1", "of", "100"] == line[:7]
     assert ["s", "ago", "no"] == line[8:]
 
@@ -64,6 +65,34 @@ async def test_stuck_jobs_show(
 
     assert "7,8,9,+2" in table.splitlines()[1].split()
     assert [7, 8, 9, 10, 11] == json.loads(line)["stuck"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "exclude", "expected"),
+    [
+        (["mail", "reports"], [], "mail, reports"),
+        (None, ["imports"], "not imports"),
+        ([], [], "none"),
+        (["mail"], ["imports"], "mail; not imports"),
+    ],
+)
+async def test_the_queues_that_a_worker_takes_show(
+    words: list[str], capsys: Output, db: asyncpg.Connection, schema: str, queues: Any, exclude: Any, expected: str
+) -> None:
+    """A column has them; JSON has null for all queues."""
+    await db.execute(
+        f"insert into {schema}._workers (lease, pid, concurrency, host, tasks, queues, exclude) "
+        "values ('1 h', 1, 1, 'h', '{send}', $1, $2)",
+        queues,
+        exclude,
+    )
+    _, table, _ = await workers(capsys, "ls", *words)
+    _, line, _ = await workers(capsys, "ls", "--json", *words)
+    await db.execute(f"delete from {schema}._workers")
+
+    heading, row = table.splitlines()
+    assert expected == row[heading.index("queues") : heading.index("tasks")].strip()
+    assert (queues, exclude) == (json.loads(line)["queues"], json.loads(line)["exclude"])
 
 
 async def test_unlock_frees_the_jobs_of_a_worker(words: list[str], client: Client, capsys: Output, gone: int) -> None:

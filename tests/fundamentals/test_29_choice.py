@@ -78,3 +78,22 @@ async def test_a_share_holds_a_limit_or_a_queue_to_so_many_jobs_on_this_worker(
 
     assert (24, 2) == (len(seen.of(JobCompleted)), most["tenants"])
     assert most["plain"] > 2
+
+
+async def test_a_job_that_no_worker_takes_is_explained(dsn: str, schema: str, client: Client) -> None:
+    """It names the live workers that know the task, with the names that each has chosen; the list of workers too."""
+    job = await client.add_job(send.job(1).with_options(queue="mail"))
+    async with Worker(dsn, TASKS, schema=schema, queues=["reports", Share("tenants", at_once=2)]).start():
+        (first,) = await client.admin.list_workers()
+        (named,) = (await client.admin.explain(job.id)).reasons
+    async with Worker(dsn, TASKS, schema=schema, exclude=["mail"]).start():
+        (second,) = await client.admin.list_workers()
+        (excluded,) = (await client.admin.explain(job.id)).reasons
+
+    assert [(("reports", "tenants"), ()), (None, ("mail",))] == [
+        (each.queues, each.exclude) for each in (first, second)
+    ]
+    assert "not_chosen" == named.reason == excluded.reason
+    said = "no live worker takes jobs of queue mail: worker"
+    assert f"{said} {first.id} has queues reports, tenants" == named.detail
+    assert f"{said} {second.id} excludes mail" == excluded.detail

@@ -39,7 +39,7 @@ async def test_the_clock_is_the_current_time_and_not_the_start_of_the_transactio
 
 async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
     """Its row says that it lives."""
-    (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"], 0)
+    (row,) = await sql.run("register_worker", 30.0, 123, 10, "host", ["a", "b"], 0, None, [])
     stored = await sql.row(
         "select *, last_seen = started_at as fresh, lease = interval '30 s' as leased from asyncq._workers"
     )
@@ -57,7 +57,9 @@ async def test_a_worker_registers_beats_and_leaves(sql: Session) -> None:
 
 async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> None:
     """The worker's own connection asks this while the server is read only."""
-    alive, dead, removed = [(await sql.run("register_worker", 30.0, 1, 1, "h", [], 0))[0]["id"] for _ in range(3)]
+    alive, dead, removed = [
+        (await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, []))[0]["id"] for _ in range(3)
+    ]
     await sql.rows("update asyncq._workers set died_at = clock_timestamp() where id = $1", dead)
     await sql.rows("delete from asyncq._workers where id = $1", removed)
     await sql.execute("set default_transaction_read_only = on")
@@ -68,7 +70,7 @@ async def test_a_worker_is_found_until_it_was_declared_dead(sql: Session) -> Non
 
 async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(sql: Session) -> None:
     """It returns those that were cancelled, with the claim, since the notification may have been lost."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     mine, also_mine, spared, foreign = [await add(sql) for _ in range(4)]
     await fetch(sql, 3, worker=row["id"], token=9)
     await fetch(sql, worker=row["id"] + 1, token=9)
@@ -82,7 +84,7 @@ async def test_a_beat_names_the_running_jobs_of_its_worker_that_were_cancelled(s
 
 async def test_a_beat_reports_which_jobs_are_stuck(sql: Session) -> None:
     """The list of workers shows them until the next beat."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     listed = []
     for stuck in ([7, 8], []):
         await sql.run("beat", row["id"], NO_LOCK, [], array_text(stuck))
@@ -93,9 +95,9 @@ async def test_a_beat_reports_which_jobs_are_stuck(sql: Session) -> None:
 
 async def test_the_number_of_a_worker_is_never_used_again(sql: Session) -> None:
     """Claims name it, and may outlive its row."""
-    (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (first,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     await sql.run("remove_worker", first["id"])
-    (second,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (second,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
 
     assert first["id"] < second["id"]
 
@@ -107,7 +109,7 @@ async def test_leases_use_the_real_clock(sql: Session) -> None:
         language sql stable as $$ select '2000-01-01'::timestamptz $$;
         create or replace function asyncq.clock() returns timestamptz
         language sql as $$ select '2000-01-01'::timestamptz $$;""")
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     await sql.run("beat", row["id"], NO_LOCK, [], "{}")
 
     assert await sql.value("select last_seen > now() - interval '1 min' from asyncq._workers")

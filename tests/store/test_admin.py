@@ -264,7 +264,7 @@ async def test_an_explanation_tells_whether_the_job_is_runnable(client: Client, 
     """The reasons are included."""
     job = await add(sql)
     before = await client.admin.explain(job)
-    await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+    await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0, None, [])
     after = await client.admin.explain(job)
 
     assert (job, False, ["no_worker"]) == (before.job_id, before.runnable, [one.reason for one in before.reasons])

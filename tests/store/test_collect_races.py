@@ -176,7 +176,7 @@ async def test_a_worker_that_registers_while_its_name_is_removed_learns_the_new_
     transaction = sql.connection.transaction()
     await transaction.start()
     await wait_until(has_removed, description="the name to be removed")
-    await other.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+    await other.run("register_worker", 30.0, 1, 1, "h", ["t"], 0, None, [])
     async with anyio.create_task_group() as group:
         group.start_soon(learn)
         await wait_until(lambda: waits(sql, other.connection.get_server_pid()), description="the worker to wait")
@@ -190,7 +190,7 @@ async def test_a_worker_that_registers_while_its_name_is_removed_learns_the_new_
 async def test_a_worker_that_has_registered_keeps_its_names(sql: Session, other: Session, known: int) -> None:
     """It may not have read their numbers yet, or they may be marked."""
     await sql.rows(COLLECT)
-    await other.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+    await other.run("register_worker", 30.0, 1, 1, "h", ["t"], 0, None, [])
     removed = [await sql.value(COLLECT) for _ in range(3)]
 
     assert ([0] * 3, known) == (removed, await task_id(sql))

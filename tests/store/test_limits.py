@@ -58,7 +58,7 @@ STATEMENTS: dict[str, tuple[object, ...]] = {
     "prune": (60.0, 60.0, 10),
     "prune_key_locks": (0, 10),
     "unknown_tasks": ("{}",),
-    "register_worker": (30.0, 1, 1, "host", ["t"], 0),
+    "register_worker": (30.0, 1, 1, "host", ["t"], 0, None, []),
 }
 
 

@@ -17,7 +17,7 @@ RESCUE_ALL = "select job_id from asyncq._rescue_jobs(true)"
 
 async def register(sql: Session, *, silent_s: float = 0.0) -> int:
     """Register a worker with a lease of 30 seconds that was silent for so long. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 100, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 100, "h", [], 0, None, [])
     await sql.rows(
         "update asyncq._workers set last_seen = last_seen - make_interval(secs => $1) where id = $2",
         silent_s,

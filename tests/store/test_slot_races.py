@@ -44,7 +44,7 @@ async def ear(dsn: str, schema: str) -> AsyncIterator[Session]:
 async def worker(sql: Session, ear: Session) -> int:
     """A worker with an open slot."""
     await sql.execute("select asyncq._store_tasks('{t}')")
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", ["t"], 0, None, [])
     tasks = array_text([await sql.value("select id from asyncq._tasks")])
     await ear.run("open_slot", row["id"], 1, 0, tasks, tasks, "c", HOLD)
     return row["id"]
@@ -187,7 +187,7 @@ async def test_a_worker_that_does_not_listen_is_given_nothing(
     """Its lock ends with the connection, and the slot, which is still there, counts no more."""
     async with session(dsn, schema) as ear:
         await ear.execute("select asyncq._store_tasks('{t}')")
-        (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0)
+        (row,) = await ear.run("register_worker", 30.0, 1, 1, "h", ["t"], 0, None, [])
         tasks = [array_text([await ear.value("select id from asyncq._tasks")])] * 2
         await ear.run("open_slot", row["id"], 1, 0, *tasks, "c", HOLD)
         if late:

@@ -30,7 +30,7 @@ async def add_item(
 
 async def declare(sql: Session, *, tasks: tuple[str, ...] = (), lease_s: float = 3600.0, **items: Any) -> int:
     """A worker whose own crontab has these items; returns its id."""
-    [row] = await sql.run("register_worker", lease_s, 1, 1, "h", list(tasks), 0)
+    [row] = await sql.run("register_worker", lease_s, 1, 1, "h", list(tasks), 0, None, [])
     worker: int = row["id"]
     await sql.run("declare_cron", worker, json.dumps(items))
     return worker

@@ -29,7 +29,7 @@ VERSIONS = {
 
 async def register(sql: Session) -> int:
     """A worker that lives. Its id."""
-    ((worker, _),) = await sql.run("register_worker", 30.0, 1, 10, "host", ["t"], 0)
+    ((worker, _),) = await sql.run("register_worker", 30.0, 1, 10, "host", ["t"], 0, None, [])
     await sql.execute("select asyncq._store_tasks('{t,u}')")
     return worker
 

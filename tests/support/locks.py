@@ -19,7 +19,7 @@ async def be_up_for_long(connection: asyncpg.Connection, schema: str) -> None:
 async def register(sql: Session, *, lease_s: float = 30.0, concurrency: int = 100) -> int:
     """Register a worker over a session, which holds its lock from then on. Returns its id."""
     backend = await sql.value("select pg_backend_pid()")
-    (row,) = await sql.run("register_worker", lease_s, 1, concurrency, "h", ["t"], backend)
+    (row,) = await sql.run("register_worker", lease_s, 1, concurrency, "h", ["t"], backend, None, [])
 
     assert row["holds"]
     return row["id"]

@@ -15,7 +15,7 @@ class Shares:
     def __init__(self, choice: Choice, identity: Identity) -> None:
         self._choice = choice
         self._identity = identity
-        self._names = None if choice.shares is None else {share.name for share in choice.shares}
+        self._names = choice.names
         self._held: dict[tuple[int, int], Share | None] = {}
 
     def may_follow(self, claim: Claim) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 import anyio.to_thread
 
 from asyncq.domain.options import WorkerOptions
+from asyncq.domain.share import Choice
 from asyncq.engine.base.lease import Lease
 from asyncq.engine.liveness.heartbeat_thread import END_S, HeartbeatCallbacks, HeartbeatCommands, HeartbeatThread
 from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
@@ -23,11 +24,14 @@ from asyncq.store.workers import Cancelled
 class Heartbeat:
     """The heartbeat of one worker, as the worker's event loop uses it; most methods call one of `HeartbeatThread`."""
 
-    def __init__(self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease) -> None:
+    def __init__(
+        self, database: Database, options: WorkerOptions, tasks: Collection[str], lease: Lease, choice: Choice
+    ) -> None:
         self._database = database
         self._options = options
         self._tasks = list(tasks)
         self._lease = lease
+        self._choice = choice
         self._commands = HeartbeatCommands()
         self._heartbeat_thread: HeartbeatThread | None = None
         self._thread: threading.Thread | None = None
@@ -38,6 +42,7 @@ class Heartbeat:
             self._options,
             self._tasks,
             self._lease,
+            choice=self._choice,
             callbacks=callbacks,
             watchdog=watchdog,
             commands=self._commands,

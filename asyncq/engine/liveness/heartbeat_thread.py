@@ -19,6 +19,7 @@ from asyncq.domain.errors import AsyncqError, SchemaError, SchemaTooNew, StoreUn
 from asyncq.domain.events import Event, HeartbeatFailed
 from asyncq.domain.options import WorkerOptions
 from asyncq.domain.outcome import error_text
+from asyncq.domain.share import Choice
 from asyncq.engine.base.lease import BEATS_A_LEASE, GRACE_S, HALF_GRACE_S, Lease, look_in_s, now_s
 from asyncq.engine.base.outage import Outage
 from asyncq.engine.liveness.heartbeat_lines import HeartbeatLines
@@ -99,6 +100,7 @@ class HeartbeatThread:
         tasks: Sequence[str],
         lease: Lease,
         *,
+        choice: Choice,
         callbacks: HeartbeatCallbacks,
         watchdog: LoopWatchdog,
         commands: HeartbeatCommands,
@@ -106,6 +108,7 @@ class HeartbeatThread:
         self._options = options
         self._tasks = tasks
         self._lease = lease
+        self._choice = choice
         self._callbacks = callbacks
         self._watchdog = watchdog
         self._commands = commands
@@ -212,6 +215,7 @@ class HeartbeatThread:
                         concurrency=options.concurrency,
                         host=socket.gethostname(),
                         tasks=self._tasks,
+                        choice=self._choice,
                     )
             except (AsyncqError, TimeoutError) as error:
                 self._lines.line.drop()

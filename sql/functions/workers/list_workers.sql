@@ -8,7 +8,8 @@
 create or replace function asyncq._list_workers()
   returns table (
     id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,
-    silent_s float8, lease_s float8, locks boolean, tasks text[], stuck bigint[])
+    silent_s float8, lease_s float8, locks boolean, tasks text[], stuck bigint[],
+    queues text[], exclude text[])
   language sql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -22,7 +23,8 @@ create or replace function asyncq._list_workers()
     end,
     coalesce(claims.running, 0), worker.concurrency, worker.started_at, worker.last_seen,
     extract(epoch from clock_timestamp() - worker.last_seen)::float8, extract(epoch from worker.lease)::float8,
-    worker.locks, worker.tasks, coalesce(worker.stuck, '{}')
+    worker.locks, worker.tasks, coalesce(worker.stuck, '{}'), worker.queues,
+    coalesce(worker.exclude, '{}')
   from asyncq._workers as worker
   full join (
     select job.locked_by, count(*) as running from asyncq._all_jobs() as job where job.locked_at is not null

@@ -49,7 +49,7 @@ async def test_when_it_fails_it_stays_dead(sql: Session, attempts: int) -> None:
 
 async def test_when_its_worker_dies_it_stays_dead(sql: Session) -> None:
     """A lost run is an attempt, and this was the last."""
-    (worker,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (worker,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     old, _, _ = await running_and_newer(sql, worker=worker["id"])
     await sql.execute(
         "update asyncq._workers set started_claims = array(select id || '/' || lock_token from asyncq._jobs)"

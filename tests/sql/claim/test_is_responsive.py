@@ -19,7 +19,7 @@ async def test_a_worker_is_responsive_until_it_has_missed_two_beats(
     sql: Session, change: str, *, is_responsive: bool
 ) -> None:
     """It beats three times a lease. Later it is frozen, cut off or dead, and a job would wait for its rescue."""
-    await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     await sql.execute(f"update asyncq._workers set {change}")
 
     assert is_responsive is await sql.value("select asyncq._is_responsive(worker) from asyncq._workers as worker")

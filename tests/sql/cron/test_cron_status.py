@@ -45,7 +45,7 @@ async def test_a_stored_item_that_a_worker_has_too_is_listed_as_shadowed(sql: Se
 async def test_a_worker_that_adds_no_jobs_of_items_is_none_of_them(sql: Session) -> None:
     """`run_once` runs jobs and leaves."""
     await add_item(sql, "a")
-    await sql.run("register_worker", 60.0, 1, 1, "h", ["t"], 0)
+    await sql.run("register_worker", 60.0, 1, 1, "h", ["t"], 0, None, [])
 
     assert [] == (await status(sql))[0][5]
 

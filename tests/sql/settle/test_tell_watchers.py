@@ -20,7 +20,7 @@ async def run_and_fail(sql: Session, _: int, **values: Any) -> None:
 async def discard_by_rescue(sql: Session, job: int) -> None:
     """Its worker has named it before it started its last attempt, and has died."""
     await sql.rows("update asyncq._jobs set max_attempts = 1")
-    (row,) = await sql.run("register_worker", 30.0, 1, 10, "h", ["t"], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 10, "h", ["t"], 0, None, [])
     (claim,) = await fetch(sql, worker=row["id"])
     started = [f"{job}/{claim['lock_token']}"]
     await sql.rows("update asyncq._workers set started_claims = $1, died_at = now()", started)

@@ -12,7 +12,7 @@ SILENT = "update asyncq._workers set last_seen = last_seen - lease - interval '1
 
 async def worker(sql: Session) -> int:
     """Register a worker. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     return row["id"]
 
 

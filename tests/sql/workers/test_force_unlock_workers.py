@@ -110,7 +110,7 @@ async def test_the_last_attempt_was_the_last(sql: Session) -> None:
 async def test_the_workers_lose_their_rows_and_are_notified(own: Session) -> None:
     """A worker that still lives cancels its handlers, so that no job runs twice at once."""
     heard: list[object] = []
-    (row,) = await own.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await own.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     await own.connection.add_listener(f"{own.schema}:cancel", lambda *said: heard.append(said[3]))
     await own.rows("select from asyncq._force_unlock_workers($1)", [str(row["id"])])
     await own.rows("select")

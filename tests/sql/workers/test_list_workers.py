@@ -8,7 +8,7 @@ from tests.support.session import Session
 
 async def worker(sql: Session) -> int:
     """Register a worker. Returns its id."""
-    (row,) = await sql.run("register_worker", 30.0, 12, 5, "h", ["a", "b"], 0)
+    (row,) = await sql.run("register_worker", 30.0, 12, 5, "h", ["a", "b"], 0, None, [])
     return row["id"]
 
 

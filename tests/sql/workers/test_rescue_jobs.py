@@ -18,7 +18,7 @@ AT_A_GLANCE = False
 
 async def worker(sql: Session, lease_s: float = 30.0) -> int:
     """Register a worker. Returns its id."""
-    (row,) = await sql.run("register_worker", lease_s, 1, 100, "h", [], 0)
+    (row,) = await sql.run("register_worker", lease_s, 1, 100, "h", [], 0, None, [])
     return row["id"]
 
 
@@ -322,7 +322,7 @@ async def test_a_rescue_holds_the_lock_of_its_worker(dsn: str, own: Session) -> 
 @pytest.mark.parametrize("slots", [1, 2])
 async def test_only_a_claim_that_its_worker_has_named_loses_an_attempt(sql: Session, slots: int) -> None:
     """The others may have waited in its buffer, or on the way to it: they lose none, and last_error has the reason."""
-    (row,) = await sql.run("register_worker", 30.0, 1, slots, "h", [], 0)
+    (row,) = await sql.run("register_worker", 30.0, 1, slots, "h", [], 0, None, [])
     dead = row["id"]
     ran, waited = await add(sql, max_attempts=1), await add(sql, max_attempts=1)
     await fetch(sql, 2, worker=dead, token=7)

@@ -165,7 +165,7 @@ async def test_changes_of_a_worker_during_the_check_count(dsn: str, sql: Session
 
 async def test_a_worker_behind_a_pooler_has_its_lease_only(sql: Session, other: Session) -> None:
     """Another process answers than the one that the driver knows: a lock would be anybody's."""
-    (row,) = await other.run("register_worker", 30.0, 1, 1, "h", [], 0)
+    (row,) = await other.run("register_worker", 30.0, 1, 1, "h", [], 0, None, [])
     held = await other.run("lock_worker", row["id"], 0)
     found = await watch(sql)
 
