@@ -84,18 +84,23 @@ async def settle_rest(
 
 
 class BackedOff(msgspec.Struct, frozen=True):
-    """Until when no job of a partition starts. `key` is empty if its limit has no key."""
+    """Until when no job of a partition starts, and a job that asked. `key` is empty if its limit has no key."""
 
-    partition: int
+    job_id: int
     limit: str
     key: str
     until: datetime
 
 
-async def back_off(line: ReconnectingConnection, delays_s: Mapping[int, float]) -> list[BackedOff]:
-    """Let no job of these partitions start for a while (id -> seconds); StoreError if a fetch holds one too long."""
-    rows = await line.fetch("back_off", [*delays_s], [*delays_s.values()])
-    return [BackedOff(row["partition_id"], row["limit_name"], row["key"] or "", row["until"]) for row in rows]
+async def back_off(
+    line: ReconnectingConnection, worker_id: int, claims: Sequence[Claim | Settlement], delays_s: Sequence[float]
+) -> list[BackedOff]:
+    """Let no job of the partitions of these claims start for so many seconds each; lost claims ask for nothing.
+
+    StoreError if a fetch holds a partition too long.
+    """
+    rows = await line.fetch("back_off", worker_id, *_claims(claims), delays_s)
+    return [BackedOff(row["job_id"], row["limit_name"], row["key"] or "", row["until"]) for row in rows]
 
 
 async def return_lost(line: ReconnectingConnection, worker_id: int, tokens: Collection[int]) -> set[int]:

@@ -12,12 +12,14 @@ import pytest
 
 from tests.support.gate import Gate
 from tests.support.jobs import BATCH_FROM, add, change, claim_next, claimed, complete, fetch, fetched
-from tests.support.session import Session, session
+from tests.support.session import KeptConnections, Session, session
+from tests.support.waiting import wait_until
 
 OTHER = 2
 THOROUGH = True
 DUE = "asyncq.now() - interval '1 min'"
 LAWS = "select law, said from asyncq.violations() where law in ('wrong_count', 'over_limit', 'stranded_partition')"
+IS_BLOCKED = "select exists (select from pg_locks where not granted)"
 LEVELS = ("read_committed", "repeatable_read", "serializable")
 
 Claims = list[dict[str, Any]]
@@ -98,6 +100,13 @@ async def laws(sql: Session) -> AsyncIterator[None]:
     yield
     assert [] == [tuple(row) for row in await sql.rows(LAWS)]
     assert [] == await left_after_all_have_run(sql)
+
+
+@pytest.fixture
+async def third(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
+    """A third session, that watches the others."""
+    async with kept_connections.session(schema) as opened:
+        yield opened
 
 
 async def left_after_all_have_run(sql: Session) -> list[int]:
@@ -506,6 +515,27 @@ async def test_a_fetch_that_dies_with_its_locks_leaves_all_as_it_was(
         await sql.rows("select pg_terminate_backend($1, 5000)", dying.connection.get_server_pid())
 
     assert ([], [job]) == (during, await fetched(sql))
+
+
+async def test_a_claim_that_is_lost_while_it_waits_for_a_fetch_does_not_back_off(
+    sql: Session, other: Session, third: Session
+) -> None:
+    """A rescue is faster. Whether the worker still has the claim is asked once the partition is locked."""
+    job = await add_to(sql)
+    (claim,) = await fetch(sql)
+    answers: list[Any] = []
+
+    async def back_off() -> None:
+        answers.append(await other.run("back_off", 1, [job], [claim["lock_token"]], [30.0]))
+
+    async with anyio.create_task_group() as group:
+        async with sql.connection.transaction():
+            await sql.rows("select from asyncq._partitions for no key update")
+            group.start_soon(back_off)
+            await wait_until(lambda: third.value(IS_BLOCKED), description="the back-off to wait for the partition")
+            await third.execute("select asyncq.force_unlock_workers(array['1'])")
+
+    assert ([[]], [job]) == (answers, await fetched(sql))
 
 
 async def allow_in_all(sql: Session, total: int) -> None:

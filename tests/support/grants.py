@@ -244,6 +244,7 @@ WORKER = {
     "function _is_chosen": "execute",
     "function _queue_partitions": "execute",
     "function _back_off": "execute",
+    "function _partitions_of_claims": "execute",
     "function _first_plain": "execute",
     "function _kinds": "execute",
     "function _woken_kinds": "execute",

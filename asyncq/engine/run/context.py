@@ -6,7 +6,7 @@ import logging
 
 from asyncq.domain.around import claimed_job
 from asyncq.domain.attempt import Attempt
-from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.errors import ClaimLost, ConfigurationError
 from asyncq.domain.events import PartitionBackedOff
 from asyncq.domain.job import Claim, Job
 from asyncq.domain.progress import check_report
@@ -100,19 +100,22 @@ class JobContext(HandlerContext):
             delay: Seconds, a timedelta, or text such as `"30 s"`. A longer wait that was asked for before stays.
 
         Raises:
+            ClaimLost: The job belongs to another worker now, and nothing waits.
             ConfigurationError: It is no duration. Or the job has neither a queue nor a limit.
             StoreError: The database refused, or a fetch held the partition for a second.
 
         It is committed at once, also in a transactional task. If cancelled, it may be done or not.
         """
         delay_s = duration_s(delay, "a delay")
-        partition = self._claim.partition
-        if partition is None:
+        if self._claim.partition is None:
             raise ConfigurationError("this job has no partition to back off: it has no queue, and its task no limit")
         async with shielded(self._resources.line):
-            (done,) = await store.back_off(self._resources.line, {partition: delay_s})
-        event = PartitionBackedOff(limit=done.limit, key=done.key, until=done.until, job_id=self._claim.id)
-        self._resources.observers.emit(event)
+            found = await store.back_off(self._resources.line, self._worker_id, [self._claim], [delay_s])
+        if not found:
+            raise ClaimLost(self._claim.id)
+        for done in found:
+            event = PartitionBackedOff(limit=done.limit, key=done.key, until=done.until, job_id=done.job_id)
+            self._resources.observers.emit(event)
 
     @in_the_loop
     async def errors(self) -> tuple[Attempt, ...]:

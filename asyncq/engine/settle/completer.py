@@ -223,7 +223,7 @@ class Completer:
 
     async def _write_rest(self, worker_id: int, part: Sequence[Ended], uncertain: bool) -> None:
         """Write all other ends. A job that another transaction locks is put off; a lost claim may be uncertain."""
-        await self._back_off_partitions([ended.settlement for ended in part if ended.settlement.backs_off])
+        await self._back_off_partitions(worker_id, [ended.settlement for ended in part if ended.settlement.backs_off])
         endings = await store.settle_rest(self._line, worker_id, [self._written(ended) for ended in part])
         by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
         for ended in part:
@@ -241,17 +241,15 @@ class Completer:
             lost = [ended for ended in lost if not (uncertain or ended.uncertain)]
         self._conclude(lost, "lost")
 
-    async def _back_off_partitions(self, asking: Sequence[Settlement]) -> None:
+    async def _back_off_partitions(self, worker_id: int, asking: Sequence[Settlement]) -> None:
         """Let partitions wait whose jobs asked for it, before these jobs are settled and another one could start."""
         if not asking:
             return
-        delays_s: dict[int, float] = {}
-        for settlement in asking:
-            assert settlement.partition is not None
-            delays_s[settlement.partition] = max(delays_s.get(settlement.partition, 0.0), settlement.delay_s or 0.0)
-        for done in await store.back_off(self._line, delays_s):
-            job_id = next(settlement.id for settlement in asking if settlement.partition == done.partition)
-            self._observers.emit(PartitionBackedOff(limit=done.limit, key=done.key, until=done.until, job_id=job_id))
+        delays_s = [settlement.delay_s or 0.0 for settlement in asking]
+        for done in await store.back_off(self._line, worker_id, asking, delays_s):
+            self._observers.emit(
+                PartitionBackedOff(limit=done.limit, key=done.key, until=done.until, job_id=done.job_id)
+            )
 
     def _written(self, ended: Ended) -> Settlement:
         """The settlement as it is stored: a codec may encode the error."""
