@@ -90,7 +90,7 @@ grant execute on function
   asyncq._limit_at, asyncq._limit_id, asyncq._limit_name, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._new_job, asyncq._nfc,
-  asyncq._no_limit, asyncq._note_block, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._partitions_of_claims, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
+  asyncq._no_limit, asyncq._note_block, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._partitions_of_claims, asyncq._pass_on_ends, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
   asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._queue_partitions, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_rest,

@@ -87,6 +87,11 @@ async def correct_counts(line: ReconnectingConnection) -> list[Corrected]:
     return [Corrected(*row) for row in await line.fetch("correct_counts")]
 
 
+async def pass_on_ends(line: ReconnectingConnection) -> None:
+    """Count ends for which a fetch of another task should look, and wake their partitions."""
+    await line.fetch("pass_on_ends")
+
+
 async def task_ids(line: ReconnectingConnection, names: Collection[str]) -> dict[int, str]:
     """Read the ids of tasks, and store new ones; without tasks that another open transaction has just stored."""
     rows = await line.fetch("task_ids", sorted(names))

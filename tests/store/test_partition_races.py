@@ -183,6 +183,41 @@ async def test_a_job_that_is_added_while_an_end_is_open_is_not_forgotten(
     assert ([], [late]) == (during, await fetched_soon(sql))
 
 
+@BY_AN_END_ALONE
+@pytest.mark.parametrize("waiting", [0, 1], ids=["no other job", "another job of it"])
+async def test_a_job_of_a_mixed_queue_is_found_without_a_worker_for_the_task_that_ended(
+    sql: Session, other: Session, end: End, waiting: int
+) -> None:
+    """The end has not seen the job, and its wakeup is for the service that is gone. Rounds pass it on."""
+    await add(sql, "mine")
+    for _ in range(1 + waiting):
+        await add_to(sql, "theirs")
+    claims = [claim for claim in await fetch(other, worker=OTHER, tasks=["theirs"]) if claim["queue"]]
+    await fetched(sql, tasks=["mine"])
+    async with other.connection.transaction():
+        await end(other, claims)
+        late = await add_to(sql, "mine")
+        during = await fetched(sql, tasks=["mine"])
+    await sql.run("pass_on_ends")
+
+    assert ([], [late]) == (during, await fetched_soon(sql, tasks=["mine"]))
+
+
+async def test_ends_that_are_passed_on_while_a_fetch_counts_them_are_counted_once(
+    gate: Gate, fetcher: Session, sql: Session, other: Session
+) -> None:
+    """The fetch has seen the wakeup of the end, and finds it gone once it has locked the partition."""
+    await allow(sql, 2)
+    for _ in range(2):
+        await add_to(sql, "theirs")
+    claims = await fetch(other, worker=OTHER)
+    mine = [await add_to(sql, "mine") for _ in range(3)]
+    await complete(other, claims[:1], worker=OTHER)
+    taken = await gate.during(fetched(fetcher, tasks=["mine"]), other.run("pass_on_ends"))
+
+    assert mine[:1] == taken + await fetched_soon(sql, tasks=["mine"])
+
+
 @LIMITS
 async def test_a_slot_that_one_service_freed_is_seen_by_another_service(
     sql: Session, other: Session, at_once: int
@@ -528,12 +563,11 @@ async def test_a_claim_that_is_lost_while_it_waits_for_a_fetch_does_not_back_off
     async def back_off() -> None:
         answers.append(await other.run("back_off", 1, [job], [claim["lock_token"]], [30.0]))
 
-    async with anyio.create_task_group() as group:
-        async with sql.connection.transaction():
-            await sql.rows("select from asyncq._partitions for no key update")
-            group.start_soon(back_off)
-            await wait_until(lambda: third.value(IS_BLOCKED), description="the back-off to wait for the partition")
-            await third.execute("select asyncq.force_unlock_workers(array['1'])")
+    async with anyio.create_task_group() as group, sql.connection.transaction():
+        await sql.rows("select from asyncq._partitions for no key update")
+        group.start_soon(back_off)
+        await wait_until(lambda: third.value(IS_BLOCKED), description="the back-off to wait for the partition")
+        await third.execute("select asyncq.force_unlock_workers(array['1'])")
 
     assert ([[]], [job]) == (answers, await fetched(sql))
 

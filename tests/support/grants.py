@@ -245,6 +245,7 @@ WORKER = {
     "function _queue_partitions": "execute",
     "function _back_off": "execute",
     "function _partitions_of_claims": "execute",
+    "function _pass_on_ends": "execute",
     "function _first_plain": "execute",
     "function _kinds": "execute",
     "function _woken_kinds": "execute",

@@ -18,7 +18,7 @@ from asyncq.engine.maintenance.mover import LONGEST_S, Mover
 from asyncq.engine.maintenance.pruner import Pruner
 from asyncq.store.database import Database, ReconnectingConnection
 from asyncq.store.transactions import end_transactions
-from asyncq.store.workers import Rescued, correct_counts, rescue_jobs, unknown_tasks
+from asyncq.store.workers import Rescued, correct_counts, pass_on_ends, rescue_jobs, unknown_tasks
 
 THOROUGH_EVERY = 30  # rounds; a thorough round reads the claims of all workers
 FIRST_WITHIN = 6  # rounds after the start: after its rush, and not in all workers of a fleet at once
@@ -92,6 +92,8 @@ class Rounds:
         else:
             rescued = await self._rescue(self._line, thorough)
         self._rounds += 1
+        async with shielded(self._line):
+            await pass_on_ends(self._line)
         if rescued:
             discarded = [job for job in rescued if job.ran and job.attempts >= job.max_attempts]
             event = JobsRescued(

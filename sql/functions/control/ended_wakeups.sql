@@ -41,6 +41,37 @@ begin
 end
 $$;
 
+-- Count ends that no fetch has counted, and wake the partition for all its jobs, if it has jobs of other tasks than the
+-- end said. The end did not see a job that was added meanwhile, and the fetch that did found the partition full: then
+-- only fetches for the task of the end would look, and there may be no worker for it any more. Partitions that another
+-- transaction locks are skipped. Returns how many were woken.
+create or replace function asyncq._pass_on_ends() returns int
+  language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off
+  as $$
+declare
+  mixed bigint[] := array(
+    select distinct ended.partition from asyncq._wakeups as ended
+    where ended.freed > 0 and ended.task_id > 0
+      and exists (select from asyncq._heads(ended.partition) as head where head.task_id <> ended.task_id));
+begin
+  if cardinality(mixed) > 0 then
+    mixed := array(
+      select held.id from asyncq._partitions as held where held.id = any(mixed) order by held.id for no key update skip locked);
+    -- Statements of their own, with newer snapshots than the locks: the last one sees each job whose wakeup is gone.
+    with heard as (
+      delete from asyncq._wakeups as ended where ended.partition = any(mixed) and ended.freed > 0
+      returning ended.partition, ended.freed)
+    update asyncq._partitions as held set running = held.running - ended.freed
+      from (select heard.partition, sum(heard.freed)::int as freed from heard group by heard.partition) as ended
+      where held.id = ended.partition;
+    perform asyncq._wake_heads(mixed);
+  end if;
+  return cardinality(mixed);
+end
+$$;
+
 -- Insert the wakeups of jobs that have become ready: for each partition, task, priority and flags one for all due jobs,
 -- at the least time, and one for each later time. A look that finds no due job leaves no wakeup for later ones.
 -- By itself each job is looked up by its id: together with the other conditions an index of ready jobs would fit too.

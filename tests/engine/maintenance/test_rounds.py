@@ -57,6 +57,34 @@ async def test_the_jobs_of_a_worker_whose_lease_is_over_are_rescued(
     assert {2} == {event.attempt for event in seen.of(JobStarted)}
 
 
+async def test_a_queue_whose_last_end_was_of_a_task_without_workers_goes_on(
+    client: Client, make_worker: MakeWorker, db: asyncpg.Connection, schema: str
+) -> None:
+    """Only a fetch for that task would look. The end did not see the job, and a fetch found its queue full."""
+    ran: list[str] = []
+
+    @task
+    async def theirs() -> None:
+        ran.append("theirs")
+
+    @task
+    async def mine() -> None:
+        ran.append("mine")
+
+    await client.add_job(theirs, queue="line")
+    await make_worker(theirs).run_once()
+    await client.add_job(mine, queue="line")
+    await db.execute(f"""
+        update {schema}._partitions set running = 1;
+        delete from {schema}._wakeups;
+        insert into {schema}._wakeups (at, partition, task_id, freed, priority)
+          select now(), held.id, task.id, 1, 0 from {schema}._partitions as held, {schema}._tasks as task
+          where task.identifier = 'theirs'""")
+    await make_worker(mine).run_once()
+
+    assert ["theirs", "mine"] == ran
+
+
 async def test_the_jobs_of_a_worker_within_its_lease_are_left_alone(
     client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
 ) -> None:
