@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 
-def array_text(numbers: Iterable[int]) -> str:
-    """Write an array as PostgreSQL reads it."""
-    return "{" + ",".join(map(str, numbers)) + "}"
+def array_text(numbers: Iterable[float | None]) -> str:
+    """Write an array as PostgreSQL reads it; None is null."""
+    return "{" + ",".join(map(str, numbers)).replace("None", "null") + "}"
 
 
 def array_numbers(text: str) -> list[int]:

@@ -66,17 +66,19 @@ async def settle_rest(
 ) -> dict[int, Ending]:
     """Write the ends that `complete` does not write; returns the id of each job -> the result of its settlement."""
     items = sorted(settlements, key=_id)
+    ids, tokens = _claims(items)
     rows = await line.fetch(
         "settle_rest",
         worker_id,
-        *_claims(items),
+        array_text(ids),
+        array_text(tokens),
         [item.end for item in items],
-        [item.attempts for item in items],
-        [item.delay_s for item in items],
+        array_text(item.attempts for item in items),
+        array_text(item.delay_s for item in items),
         [item.error for item in items],
-        [item.interruptions for item in items],
+        array_text(item.interruptions for item in items),
         [item.kind for item in items],
-        [item.duration_s for item in items],
+        array_text(item.duration_s for item in items),
         [item.result for item in items],
         [item.payload for item in items],
     )

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobContext, task
-from asyncq.domain.events import JobCompleted, JobRetried, JobStarted, WorkerStarted
+from asyncq.domain.events import JobCompleted, JobDiscarded, JobRetried, JobStarted, WorkerStarted
 from asyncq.engine.settle import completer
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -70,14 +70,20 @@ async def test_neither_a_worker_nor_an_add_queries_the_catalog_for_types(
         asked.append(connection.get_settings().application_name)
         return await introspect(connection, types, timeout)
 
+    @task(max_attempts=1)
+    async def fail() -> None:
+        raise ValueError
+
     monkeypatch.setattr(asyncpg.Connection, "_introspect_types", note)
-    async with make_worker(nothing).start():
+    async with make_worker(nothing, fail).start():
         for ended, queue in enumerate([None, "q", None], 1):
             await client.add_job(nothing, queue=queue)
             await seen.wait_for(JobCompleted, ended)
         await client.add_jobs([nothing.job()] * 2)
         for _ in range(2):
             await client.add_job(nothing, job_key="k", run_at=datetime(2100, 1, 1, tzinfo=UTC))
+        await client.add_job(fail)
+        await seen.wait_for(JobDiscarded)
 
     assert [] == asked
 

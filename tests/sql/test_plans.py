@@ -9,6 +9,7 @@ import pytest
 
 from asyncq.store.statements import query
 from asyncq.testing import temporary_schema
+from tests.support.jobs import rest
 from tests.support.plans import cost
 from tests.support.session import Session, session
 
@@ -254,7 +255,7 @@ async def test_failures_are_settled_by_their_ids_though_the_plan_was_made_withou
         ones = [1] * len(ids)
         nothing = [None] * len(ids)
         values = [nothing, ones, ones, ["e"] * len(ids), ones, ["failed"] * len(ids), ones, nothing, nothing]
-        failed = sql.run("settle_rest", 7, sorted(ids), ones, *values)
+        failed = sql.run("settle_rest", 7, *rest(sorted(ids), ones, *values))
         (_, rows) = (await cost(sql, failed))["_jobs"]
 
     assert rows <= 4 * len(ids)

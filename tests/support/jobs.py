@@ -1,7 +1,7 @@
 """Helpers for jobs in SQL: add, claim, settle, read."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -18,6 +18,8 @@ BATCH_FROM_ROWS = 1000
 BATCH_FROM = {"rows": BATCH_FROM_ROWS, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""
 OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
+NUMBERS_OF_REST = {0, 1, 3, 4, 6, 8}
+"""The places of the arrays of numbers among those of `settle_rest`."""
 NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s"}
 """The columns of a fetch that are filled for a batch alone, or belong to no job."""
 _tokens = count(1001)
@@ -192,8 +194,15 @@ async def settle_rest(
     pairs = sorted((claim["id"], claim["lock_token"]) for claim in claims)
     values = ("completed" if done else None, attempts, delay_s, error, interruptions, kind, duration_s, result, payload)
     numbers = [[value] * len(pairs) for value in values]
-    rows = await sql.run("settle_rest", worker, [id_ for id_, _ in pairs], [token for _, token in pairs], *numbers)
+    ids, tokens = [id_ for id_, _ in pairs], [token for _, token in pairs]
+    rows = await sql.run("settle_rest", worker, *rest(ids, tokens, *numbers))
     return {row["id"]: row["ending"] for row in rows}
+
+
+def rest(*arrays: Sequence[Any]) -> Iterator[Any]:
+    """The arrays of `settle_rest`, as it takes them: those of numbers as texts."""
+    for place, array in enumerate(arrays):
+        yield array_text(array) if place in NUMBERS_OF_REST else array
 
 
 async def change(sql: Session, claims: Sequence[asyncpg.Record], *, worker: int = WORKER, **values: Any) -> list[int]:

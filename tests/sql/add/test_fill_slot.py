@@ -12,7 +12,7 @@ from asyncq.store.statements import query
 from tests.sql.test_plans import nodes
 from tests.support import handoffs
 from tests.support.handoffs import EXTRAS, FIRST, SLOT, add_plain, fill_awaited, holders, insert, open_slot
-from tests.support.jobs import fetch
+from tests.support.jobs import fetch, rest
 from tests.support.session import Session, session
 from tests.support.waiting import wait_until
 
@@ -85,8 +85,8 @@ async def test_the_end_of_an_awaited_job_is_left_to_the_statement_that_notifies(
     job = await fill_awaited(own)
     (row,) = await own.run("settle_completed", worker, f"{{{job}}}", f"{{{FIRST}}}", None, None)
     left = await holders(own)
-    ends = [["completed"], *[None] * 5, [0.0], ["1"], None]
-    settled = await own.run("settle_rest", worker, [job], [FIRST], *ends)
+    ends = [["completed"], *[[None]] * 5, [0.0], ["1"], [None]]
+    settled = await own.run("settle_rest", worker, *rest([job], [FIRST], *ends))
 
     assert ("{}", [FIRST]) == (row["written"], left)
     assert [(job, "written")] == [tuple(each) for each in settled]

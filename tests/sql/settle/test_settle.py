@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues
+from tests.support.jobs import WORKER, add, add_many, change, claimed, complete, fetch, locked_queues, rest
 from tests.support.session import Session
 
 FREE = {"locked_by": None, "locked_at": None, "lock_token": None}
@@ -64,17 +64,19 @@ async def test_a_batch_settles_each_job_with_its_own_numbers(sql: Session) -> No
     rows = await sql.run(
         "settle_rest",
         WORKER,
-        ids,
-        [1] * 200,
-        [None] * 200,
-        [number % 3 for number in numbers],
-        [None if number % 2 else float(number) for number in numbers],
-        [None if number % 5 else f"error {number}" for number in numbers],
-        [None if number % 7 else number % 10 for number in numbers],
-        [None if number % 3 == 0 else "failed" for number in numbers],
-        [float(number) for number in numbers],
-        [None] * 200,
-        [None] * 200,
+        *rest(
+            ids,
+            [1] * 200,
+            [None] * 200,
+            [number % 3 for number in numbers],
+            [None if number % 2 else float(number) for number in numbers],
+            [None if number % 5 else f"error {number}" for number in numbers],
+            [None if number % 7 else number % 10 for number in numbers],
+            [None if number % 3 == 0 else "failed" for number in numbers],
+            [float(number) for number in numbers],
+            [None] * 200,
+            [None] * 200,
+        ),
     )
     stored = await sql.rows("""
         select id, attempts, extract(epoch from run_at - now())::int as delay, last_error, interruptions

@@ -3,7 +3,18 @@
 import asyncpg
 import pytest
 
-from tests.support.jobs import WORKER, add, add_many, claimed, complete, fetch, fetched, locked_queues, settle_rest
+from tests.support.jobs import (
+    WORKER,
+    add,
+    add_many,
+    claimed,
+    complete,
+    fetch,
+    fetched,
+    locked_queues,
+    rest,
+    settle_rest,
+)
 from tests.support.marked import ASK_AGAIN, CANCEL, ended, keep, only
 from tests.support.session import Session, session
 
@@ -125,7 +136,8 @@ async def test_a_batch_of_all_kinds_is_settled_each_in_its_own_way(sql: Session)
     tokens = [claim["lock_token"] for claim in sorted(claims, key=lambda claim: claim["id"])]
     ends = [None, "completed", "completed", None, "completed", None]
     values = [[1] * 6, [60.0] * 6, ["e"] * 6, [0] * 6, ["failed"] * 6, [1.5] * 6, [None] * 6, [None] * 6]
-    endings = {row["id"]: row["ending"] for row in await sql.run("settle_rest", WORKER, jobs, tokens, ends, *values)}
+    rows = await sql.run("settle_rest", WORKER, *rest(jobs, tokens, ends, *values))
+    endings = {row["id"]: row["ending"] for row in rows}
     left = await sql.rows("select id, attempts, last_error from asyncq._jobs order by id")
 
     assert dict(zip(jobs, ["cancelled", "rerun", *["written"] * 4], strict=True)) == endings
