@@ -13,7 +13,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -39,54 +39,56 @@ insert into asyncq._server_runs (since) values (clock_timestamp() - interval '10
 delete from asyncq._limits;
 insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null)
 """
-# All that the catalog says of a schema, as one number. Rows of pg_class also hold counts, which are left out.
-CATALOG = """
+# All that the catalog says of a schema. Rows of pg_class also hold counts, which are left out.
+ROWS = """
 with relations as materialized (
-  select * from pg_catalog.pg_class where relnamespace = 'asyncq'::regnamespace
+  select *, xmin from pg_catalog.pg_class where relnamespace = 'asyncq'::regnamespace
 ),
-rows (text) as (
-  select one::text from pg_catalog.pg_namespace as one where one.oid = 'asyncq'::regnamespace
+rows (written_by, text) as (
+  select one.xmin, one::text from pg_catalog.pg_namespace as one where one.oid = 'asyncq'::regnamespace
   union all
-  select row(
+  select xmin, row(
     oid, relname, relowner, relkind, relpersistence, relreplident, relacl, reloptions, relchecks, relhastriggers,
     relrowsecurity, relforcerowsecurity)::text
   from relations
   union all
-  select one::text from pg_catalog.pg_attribute as one where one.attrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_attribute as one where one.attrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_attrdef as one where one.adrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_attrdef as one where one.adrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_index as one where one.indrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_index as one where one.indrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_trigger as one where one.tgrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_trigger as one where one.tgrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_rewrite as one where one.ev_class in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_rewrite as one where one.ev_class in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_policy as one where one.polrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_policy as one where one.polrelid in (select oid from relations)
   union all
-  select 'statistics ' || one.starelid from pg_catalog.pg_statistic as one
+  select one.xmin, 'statistics ' || one.starelid from pg_catalog.pg_statistic as one
   where one.starelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_publication_rel as one where one.prrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_publication_rel as one where one.prrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_sequence as one where one.seqrelid in (select oid from relations)
+  select one.xmin, one::text from pg_catalog.pg_sequence as one where one.seqrelid in (select oid from relations)
   union all
-  select one::text from pg_catalog.pg_operator as one where one.oprnamespace = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_operator as one where one.oprnamespace = 'asyncq'::regnamespace
   union all
-  select one::text from pg_catalog.pg_constraint as one where one.connamespace = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_constraint as one where one.connamespace = 'asyncq'::regnamespace
   union all
-  select one::text from pg_catalog.pg_type as one where one.typnamespace = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_type as one where one.typnamespace = 'asyncq'::regnamespace
   union all
-  select one::text from pg_catalog.pg_proc as one where one.pronamespace = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_proc as one where one.pronamespace = 'asyncq'::regnamespace
   union all
-  select one::text from pg_catalog.pg_default_acl as one where one.defaclnamespace = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_default_acl as one where one.defaclnamespace = 'asyncq'::regnamespace
   union all
-  select one::text from pg_catalog.pg_description as one where one.objoid = 'asyncq'::regnamespace
+  select one.xmin, one::text from pg_catalog.pg_description as one where one.objoid = 'asyncq'::regnamespace
   union all
-  select one::text from asyncq._migrations as one
+  select one.xmin, one::text from asyncq._migrations as one
 )
-select sum(pg_catalog.hashtextextended(text, 0))::text from rows
 """
+# Its contents as one number, and the last transaction that wrote it, which is found in a fraction of the time.
+CONTENTS = f"{ROWS} select sum(pg_catalog.hashtextextended(text, 0))::text from rows"
+LAST_CHANGE = f"{ROWS} select count(*) || ' ' || max(written_by::text::bigint) from rows"
 HELD = """
 select from pg_catalog.pg_locks as lock
 where lock.pid <> pg_catalog.pg_backend_pid() and (
@@ -118,6 +120,13 @@ where relnamespace = 'asyncq'::regnamespace and relkind = 'r'
 OPEN = "select 'connection ' || application_name from pg_catalog.pg_stat_activity where application_name ^@ $1"
 
 
+class Catalog(NamedTuple):
+    """What the catalog says of a schema: a hash of its contents, and the last transaction that wrote it."""
+
+    contents: str
+    last_change: str
+
+
 class Landlord:
     """Lets schemas on a server.
 
@@ -130,7 +139,7 @@ class Landlord:
         self._dsn = dsn
         self._portal = portal
         self._connection: asyncpg.Connection | None = None
-        self._free: dict[str, str] = {}
+        self._free: dict[str, Catalog] = {}
         """The schemas that may be used again, with what their catalogs say."""
 
     @asynccontextmanager
@@ -142,12 +151,12 @@ class Landlord:
             name = f"t_{secrets.token_hex(6)}"
             await self._do(install, name)
             await self._do(_execute, render(RUN, name))
-            (catalog,) = await self._do(_names, render(CATALOG, name))
+            catalog = await self._do(_catalog, name)
         try:
             yield name
         finally:
-            if await self._do(_empty, name, catalog):
-                self._free[name] = catalog
+            if left := await self._do(_empty, name, catalog):
+                self._free[name] = left
             else:
                 await self._do(drop, name)
 
@@ -159,7 +168,7 @@ class Landlord:
         """The claims of workers in a schema, the workers themselves, and broken rules of the store."""
         return await self._do(_names, render(LEFT, schema))
 
-    async def _do(self, work: Callable[..., Awaitable[Any]], *args: str) -> Any:
+    async def _do(self, work: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         """Do something on the connection, in its thread."""
 
         async def do() -> Any:
@@ -187,17 +196,25 @@ async def _names(connection: asyncpg.Connection, query: str, *args: str) -> list
     return [row[0] for row in await connection.fetch(query, *args)]
 
 
-async def _empty(connection: asyncpg.Connection, schema: str, catalog: str) -> bool:
-    """Make a schema as it was after its installation; False if it has changed, or somebody still uses it.
+async def _catalog(connection: asyncpg.Connection, schema: str) -> Catalog:
+    (contents,) = await _names(connection, render(CONTENTS, schema))
+    return Catalog(contents, *await _names(connection, render(LAST_CHANGE, schema)))
+
+
+async def _empty(connection: asyncpg.Connection, schema: str, catalog: Catalog) -> Catalog | None:
+    """Make a schema as it was after its installation; None if it has changed, or somebody still uses it.
 
     A truncation makes new files for a table and each of its indexes, which takes longer than many tests do. So the rows
-    of small tables are deleted; a table that was analysed or has many pages is truncated.
+    of small tables are deleted; a table that was analysed or has many pages is truncated. A test may have changed
+    something and undone it: then the contents of the catalog are as before, and only its last change is another one.
     """
     try:
         if await _names(connection, OPEN, f"{schema} ") or await connection.fetch(render(HELD, schema)):
-            return False
-        if [catalog] != await _names(connection, render(CATALOG, schema)):
-            return False
+            return None
+        if [catalog.last_change] != await _names(connection, render(LAST_CHANGE, schema)):
+            before, catalog = catalog, await _catalog(connection, schema)
+            if before.contents != catalog.contents:
+                return None
         written = await connection.fetch(render(WRITTEN, schema))
         small = [f"delete from {name};" for name, is_small in written if is_small]
         large = [f"truncate {name} cascade;" for name, is_small in written if not is_small]
@@ -205,8 +222,8 @@ async def _empty(connection: asyncpg.Connection, schema: str, catalog: str) -> b
         await connection.execute(f"set lock_timeout = '1s'; {emptying}; reset lock_timeout")
         await connection.execute(render(UNCOUNTED, schema))
     except asyncpg.PostgresError:  # such as the test that has dropped its schema
-        return False
-    return True
+        return None
+    return catalog
 
 
 async def grow_up(dsn: str) -> None:

@@ -1,5 +1,6 @@
 """A connection for SQL as in sql/: the word `asyncq` means the test's schema."""
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import asyncpg
 
 from asyncq.store.statements import query, render
+
+_numbers = itertools.count(1)
 
 
 class Session:
@@ -20,6 +23,7 @@ class Session:
     def __init__(self, connection: asyncpg.Connection, schema: str) -> None:
         self.connection = connection
         self.schema = schema
+        self._prepared: dict[str, Any] = {}
 
     async def rows(self, text: str, *args: Any) -> list[asyncpg.Record]:
         """All rows of a statement."""
@@ -43,8 +47,12 @@ class Session:
         await self.connection.execute(render(text, self.schema))
 
     async def run(self, name: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement of sql/queries."""
-        return await self.connection.fetch(query(name, self.schema), *args)
+        """Run a statement of sql/queries, prepared once: most are large, and take longer to plan than to run."""
+        if name not in self._prepared:
+            self._prepared[name] = await self.connection.prepare(
+                query(name, self.schema), name=f"{name}_{next(_numbers)}"
+            )
+        return await self._prepared[name].fetch(*args)
 
     async def refusal(self, text: str, *args: Any) -> asyncpg.PostgresError:
         """The error of a refused statement; the transaction around it continues."""
@@ -100,7 +108,9 @@ class KeptConnections:
         if self._free:
             connection = self._free.pop()
         else:
-            connection = await asyncpg.connect(self._dsn, server_settings=SETTINGS, statement_cache_size=0)
+            # As the connections on which workers fetch and settle.
+            settings = SETTINGS | {"plan_cache_mode": "force_generic_plan"}
+            connection = await asyncpg.connect(self._dsn, server_settings=settings, statement_cache_size=0)
         try:
             yield Session(connection, schema)
         finally:
