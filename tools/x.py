@@ -266,20 +266,27 @@ USUAL_S = (300.0, 194.0)
 # Tests that need no server, or for which one is enough, by their folders: processes, signals, handlers, words and logs
 # do not depend on the version of the server, and the statements are those of tests/sql and tests/store.
 ONCE = {
-    ".": ("benchmarks", "domain", "fundamentals", "house", "log", "typing", "upgrades"),
+    ".": ("benchmarks", "domain", "engine/base", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
-        *("add", "crontab", "jobs", "jobs_change", "loading", "main", "signals_at_start", "worker", "worker_group"),
-        *("worker_log", "workers"),
+        *("add", "cleanup", "cron", "crontab", "jobs", "jobs_change", "limits", "loading", "main", "pause"),
+        *("signals_at_start", "worker", "worker_group", "worker_log", "workers"),
     ),
-    "client": ("codec", "connections", "handles", "sync_client", "sync_connections"),
+    "client": (
+        *("codec", "connections", "fields", "handles", "local_time", "middleware", "sync_client", "sync_connections"),
+    ),
     "deployment": ("archive",),
-    "engine": ("lifespan", "log_hint", "shutdown", "signals", "supervisor", "together"),
-    "engine/base": ("exceptions_of_events", "stopwatch", "user_code"),
-    "engine/liveness": ("loop_watchdog",),
-    "engine/run": (
-        *("child_tasks", "codec", "collect", "executor", "forks", "items", "job_logger", "middleware", "process_ends"),
-        *("process_pools", "processes", "resources", "stuck", "time_limit", "verdict"),
+    "engine": (
+        *("connections", "events", "lifespan", "log_hint", "shutdown", "signals", "start", "supervisor", "together"),
     ),
+    "engine/cron": ("odd_items", "processes", "scheduler"),
+    "engine/fetch": ("buffer", "choice", "cursor", "fetch_size", "inbox", "new_tasks"),
+    "engine/liveness": ("lease_state", "loop_watchdog", "start_gate"),
+    "engine/run": (
+        *("attempts_made", "child_tasks", "codec", "collect", "context", "deadline", "executor", "forks"),
+        *("items", "job_logger", "middleware", "process_ends", "process_pools", "processes", "progress", "resources"),
+        *("stuck", "time_limit", "verdict"),
+    ),
+    "engine/settle": ("errors", "gathering", "reporter"),
     "examples": ("codec", "demo", "fastapi", "flask", "life", "standalone", "testing"),
     "server": ("account", "folders", "main", "reaper"),
     "store/adapters": ("binding", "kinds", "synchronous"),
