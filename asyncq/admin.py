@@ -766,6 +766,7 @@ class Admin:
             The figures, and the names of those that are estimates. In a large table these are the states of waiting
             jobs, above 256 MiB also that of running jobs. `discarded` is exact below 100,000. An estimate of 0 does not
             prove that there are none. `active` is at least the number that live workers reported at their last beat.
+            Jobs that are paused, or wait for a limit, are `available`; `paused` says how many of these are paused.
 
         Raises:
             StoreError: The database cannot be used.

@@ -42,7 +42,8 @@ this one (--before)."""
 COUNTS = """\
 Print how many jobs are in each state.
 
-Large tables are estimated from a sample: such figures are marked with "about"."""
+Large tables are estimated from a sample: such figures are marked with "about".
+Jobs that a pause holds back are available; "paused" says how many they are."""
 
 EXPLAIN = """\
 Print why a job does not run: its time, its queue, its flags, its task.
@@ -186,6 +187,8 @@ def _counts(options: argparse.Namespace) -> None:
     for state in STATES:
         about = "about " if state in counts.estimated else ""
         print(f"{state:<10} {about + format(getattr(counts, state), ','):>16}")
+        if state == JobState.AVAILABLE and counts.paused:
+            print(f"  {'paused':<8} {about + format(counts.paused, ','):>16}")
 
 
 def _explain(options: argparse.Namespace) -> None:

@@ -23,11 +23,12 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scheduled: Jobs that wait for their time.
-        available: Due jobs.
+        available: Due jobs, whether or not a pause, a limit or another job of their queue holds them back.
         active: Running jobs.
         retryable: Jobs that wait for their retry.
         cancelled: Cancelled jobs whose handlers still run.
         discarded: Discarded jobs.
+        paused: How many of the available jobs wait for the end of a pause; an estimate if `available` is one.
         estimated: The states whose numbers are estimates from a sample, because the table is large.
     """
 
@@ -37,6 +38,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     retryable: int = 0
     cancelled: int = 0
     discarded: int = 0
+    paused: int = 0
     estimated: tuple[JobState, ...] = ()
 
 

@@ -154,7 +154,8 @@ async def counts(database: Database, connection: Connection, *, exact: bool) -> 
     """Count jobs by their states."""
     rows = await database.fetch(connection, "counts", exact)
     estimated = tuple(sorted(JobState(row["state"]) for row in rows if not row["is_exact"]))
-    return Counts(**{row["state"]: row["jobs"] for row in rows}, estimated=estimated)
+    paused = sum(row["paused"] for row in rows)
+    return Counts(**{row["state"]: row["jobs"] for row in rows}, paused=paused, estimated=estimated)
 
 
 async def explain(database: Database, connection: Connection, job_id: int) -> Explanation:

@@ -164,6 +164,20 @@ async def test_counts_prints_each_state(words: list[str], client: Client, capsys
     assert (1, []) == (json.loads(document)["available"], json.loads(document)["estimated"])
 
 
+async def test_counts_prints_how_many_available_jobs_are_paused(
+    words: list[str], client: Client, capsys: Output
+) -> None:
+    """In a line below theirs; without paused jobs there is none."""
+    await client.add_job("send")
+    await client.add_job("other")
+    await client.admin.pause(task="send")
+    _, out, _ = await jobs(capsys, "counts", *words)
+    _, document, _ = await jobs(capsys, "counts", *words, "--json")
+
+    assert [["available", "2"], ["paused", "1"]] == [line.split() for line in out.splitlines()][1:3]
+    assert (2, 1) == (json.loads(document)["available"], json.loads(document)["paused"])
+
+
 async def test_explain_prints_each_reason(words: list[str], client: Client, capsys: Output) -> None:
     """Each reason has a sentence."""
     added = await client.add_job("send")

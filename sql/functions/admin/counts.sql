@@ -1,16 +1,18 @@
 -- How many jobs are in each state. In a large table a sample estimates the waiting jobs, unless exact is true: then all
--- of it is read. is_exact: the figure is no estimate. A state without a row has no jobs.
+-- of it is read. is_exact: the figures are no estimates. paused: how many of the available jobs wait for the end of a
+-- pause; 0 in other states. A state without a row has no jobs.
 create or replace function asyncq.counts(exact boolean default false)
-  returns table (state text, jobs bigint, is_exact boolean)
+  returns table (state text, jobs bigint, is_exact boolean, paused bigint)
   language sql volatile
   set search_path = pg_catalog, pg_temp
-  as $$ select counted.state, counted.jobs, counted.is_exact from asyncq._counts(exact) as counted $$;
+  as $$ select counted.state, counted.jobs, counted.is_exact, counted.paused from asyncq._counts(exact) as counted $$;
 
 -- The work of counts. A table of up to most_bytes is read, a larger one only for exact figures. Otherwise a sample of a
 -- quarter of most_bytes estimates how many wait. Discarded jobs are counted by their index, up to 100,000. Running jobs
--- are counted by a look at each row, if the table has at most eight times most_bytes.
+-- are counted by a look at each row, if the table has at most eight times most_bytes. The sample may miss the jobs of a
+-- paused queue or key, which may be few. So the first 2,000 of such jobs are the minimum.
 create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
-  returns table (state text, jobs bigint, is_exact boolean)
+  returns table (state text, jobs bigint, is_exact boolean, paused bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   -- Compiling the statement would take longer than to run it.
@@ -22,33 +24,55 @@ declare
   percent constant float8 := 25.0 * most_bytes / greatest(bytes, 1);
   counted text[] := '{}';
   discarded bigint;
+  -- What is paused: all jobs, those of these tasks, those of these partitions.
+  everything constant boolean := exists (select from asyncq._limits as held where held.id = 0 and held.paused_at is not null);
+  tasks constant int[] := array(
+    select task.id from asyncq._tasks as task left join asyncq._limits as held on held.id = task.limit_id
+    where task.paused_at is not null or held.paused_at is not null);
+  partitions constant bigint[] := array(select held.id from asyncq._partitions as held where held.paused_at is not null);
 begin
   if exactly or bytes <= most_bytes then
-    return query select asyncq._state(job), count(*), true from asyncq._all_jobs() as job group by 1;
+    return query
+      select asyncq._state(job), count(*), true, count(*) filter (where asyncq._state(job) = 'available' and (everything
+        or job.task_id in (select unnest(tasks)) or (job.partition in (select unnest(partitions))) is true))
+      from asyncq._all_jobs() as job group by 1;
     return;
   end if;
   select count(*) into discarded from (
     select from asyncq._jobs as job where asyncq._is_discarded(job) limit 100000) as few;
   if discarded < 100000 then
     counted := '{discarded}';
-    return query select 'discarded', discarded, true;
+    return query select 'discarded', discarded, true, 0::bigint;
   end if;
   if bytes <= 8 * most_bytes then
     counted := counted || '{active,cancelled}';
     return query
-      select asyncq._state(job), count(*), true from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
+      select asyncq._state(job), count(*), true, 0::bigint from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
   end if;
   -- A state that the sample has missed need not be empty: it gets a row too. The sample may miss all running jobs,
   -- which are few. So the jobs that live workers named at their last beat are the minimum.
   return query
-    select estimated.state, case when estimated.state = 'active'
-        then greatest(
+    select estimated.state,
+      case estimated.state
+        when 'active' then greatest(
           coalesce(sampled.jobs, 0) + (select coalesce(sum(bit_count(batch.unsettled)), 0)::bigint from asyncq._batches as batch),
           (select coalesce(sum(cardinality(worker.started_claims)), 0)::bigint from asyncq._workers as worker where asyncq._is_live(worker)))
-        else coalesce(sampled.jobs, 0) end, false
+        when 'available' then greatest(coalesce(sampled.jobs, 0), surely.paused)
+        else coalesce(sampled.jobs, 0) end,
+      false, case estimated.state when 'available' then greatest(coalesce(sampled.paused, 0), surely.paused) else 0 end
     from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
+    cross join (
+      select count(*) filter (where first.run_at <= asyncq.now()) as paused
+      from (
+        select job.run_at from unnest(partitions) as partition_id
+        cross join lateral (
+          select waiting.run_at from asyncq._jobs as waiting
+          where waiting.partition = partition_id and asyncq._is_ready(waiting) limit 2000) as job
+        limit 2000) as first) as surely
     left join (
-      select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs
+      select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs,
+        round(count(*) filter (where everything or job.task_id in (select unnest(tasks))
+          or (job.partition in (select unnest(partitions))) is true) * 100 / percent)::bigint as paused
       from asyncq._jobs as job tablesample system (percent) group by 1) as sampled using (state)
     where estimated.state <> all(counted);
 end

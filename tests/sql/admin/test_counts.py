@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.sql.control.test_declare_limits import declare
 from tests.support.jobs import add, add_many
 from tests.support.keyed import STATES, hold
 from tests.support.session import Session
@@ -111,3 +112,51 @@ async def test_a_large_table_is_counted_on_request(large: Session) -> None:
     rows = {row["state"]: tuple(row)[1:] for row in await large.rows(COUNTS, EXACTLY, 1)}
 
     assert {"scheduled": (5_000, True), "available": (14_997, True), "discarded": (3, True)} == rows
+
+
+PAUSES = {
+    "task": "task => 'a'",
+    "queue": "queue => 'q'",
+    "limit": "limit_name => 'a'",
+    "key": "limit_name => 'a', key => 'x'",
+    "everything": "",
+}
+PAUSED = "select paused from asyncq._counts($1, $2) where state = 'available'"
+
+
+@pytest.mark.parametrize(("what", "expected"), [("task", 4), ("queue", 2), ("limit", 4), ("key", 1), ("everything", 6)])
+async def test_paused_jobs_are_available_and_counted_beside(sql: Session, what: str, expected: int) -> None:
+    """Only those that are due; of a task also those with a queue."""
+    await sql.execute("select asyncq._store_tasks('{a,b}')")
+    await declare(sql, a={"at_once": 2, "by": ["k"]})
+    for task in "ab":
+        await add(sql, task, queue="q")
+        await add(sql, task, payload='{"k": "x"}')
+    for options in ({}, {}, {"run_at": "now() + interval '1 h'"}):
+        await add(sql, "a", payload='{"k": "y"}', **options)
+    await sql.execute(f"select asyncq.pause({PAUSES[what]})")
+    rows = await sql.rows("select state, jobs, paused from asyncq.counts() order by state")
+    await sql.execute(f"select asyncq.resume({PAUSES[what]})")
+
+    assert [("available", 6, expected), ("scheduled", 1, 0)] == [tuple(row) for row in rows]
+    assert 0 == await sql.value(PAUSED, EXACTLY, 1)
+
+
+async def test_of_a_large_table_paused_jobs_are_estimated(large: Session) -> None:
+    """By the same sample as the available ones."""
+    await large.execute("select asyncq.pause()")
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+    rows = {row["state"]: row for row in await large.rows("select * from asyncq._counts($1, $2)", ABOUT, bytes_ - 1)}
+
+    assert (rows["available"]["jobs"], False) == (rows["available"]["paused"], rows["available"]["is_exact"])
+    assert 0 == rows["scheduled"]["paused"] == rows["discarded"]["paused"]
+
+
+async def test_the_first_jobs_of_a_paused_queue_are_counted_in_a_large_table_too(large: Session) -> None:
+    """A sample would miss three of a million: none would look paused. Later ones do not count."""
+    for at in ("now()", "now()", "now()", "now() + interval '1 h'"):
+        await add(large, queue="q", run_at=at)
+    await large.execute("select asyncq.pause(queue => 'q')")
+    bytes_ = await large.value("select pg_relation_size('asyncq._jobs')")
+
+    assert 3 == await large.value(PAUSED, ABOUT, bytes_ // 100)
