@@ -62,11 +62,11 @@ begin
       false, case estimated.state when 'available' then greatest(coalesce(sampled.paused, 0), surely.paused) else 0 end
     from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
     cross join (
-      select count(*) filter (where first.run_at <= asyncq.now()) as paused
+      select count(*) filter (where first.is_due) as paused
       from (
-        select job.run_at from unnest(partitions) as partition_id
+        select job.is_due from unnest(partitions) as partition_id
         cross join lateral (
-          select waiting.run_at from asyncq._jobs as waiting
+          select asyncq._is_due(waiting, asyncq.now()) as is_due from asyncq._jobs as waiting
           where waiting.partition = partition_id and asyncq._is_ready(waiting) limit 2000) as job
         limit 2000) as first) as surely
     left join (

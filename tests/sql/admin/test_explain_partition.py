@@ -1,4 +1,4 @@
-"""`explain`: the reasons of limits, rates and keys; without them the job is fetched."""
+"""`_explain_partition`: the reasons of limits, rates and keys; without them the job is fetched."""
 
 import json
 from typing import Any
