@@ -1,12 +1,13 @@
 """Recurring items with each overlap policy, whose jobs a limit, a rate, a fair key, a queue or a pause holds back."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import asyncpg
 import pytest
 
-from asyncq import Client, CronItem, JobContext, Limit, Rate, task
+from asyncq import Client, CronItem, JobContext, Limit, Rate, Task, task
 from asyncq.domain.cron.overlap import Overlap
 from asyncq.domain.events import JobCompleted, JobStarted
 from asyncq.testing import MovableClock, make_worker
@@ -19,12 +20,17 @@ HELD_BACK: dict[str, dict[str, Any]] = {
     "total": {"concurrency": 1},
     "rate": {"rate": Rate(1, per="1 min", by="tenant")},
     "fair": {"fair": "tenant"},
-    "queue": {},
+    "queue": {"queue": "line"},
     "pause": {},
     "limit and pause": {"concurrency": Limit(1, by="tenant")},
 }
 # The minutes whose slots run to their end, if each job runs or waits when the next slot is due.
 RUN: dict[Overlap, list[int]] = {"allow": [1, 2, 3], "skip": [1], "replace": [3]}
+
+
+def made(handler: Callable[..., Any], options: dict[str, Any]) -> Task[...]:
+    """Make a task."""
+    return task(**options)(handler)
 
 
 @pytest.mark.parametrize("overlap", RUN)
@@ -35,10 +41,11 @@ async def test_no_slot_is_lost_or_doubled_and_no_job_is_left(
     """Three slots come due while the jobs of the item run or wait; then all may run."""
     go, minutes = asyncio.Event(), dict[int, int]()
 
-    @task(queue="line" if held_back == "queue" else None, **HELD_BACK[held_back])
-    async def work(tenant: str, ctx: JobContext) -> None:
+    async def handle(tenant: str, ctx: JobContext) -> None:
         minutes[ctx.job.id] = (ctx.job.run_at - START).seconds // 60 + 1
         await go.wait()
+
+    work = made(handle, HELD_BACK[held_back])
 
     async def last_slot() -> int:
         last = await db.fetchval(f"select last_execution from {schema}.known_crontabs")
