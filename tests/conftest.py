@@ -38,6 +38,7 @@ LONGEST = (
     "tests/examples/test_demo.py",
     "tests/examples/test_fastapi.py",
     "tests/sql/test_life_model.py",
+    "tests/store/test_partition_stress.py",
     "tests/typing/test_typing.py",
     "tests/upgrades/test_moved.py",
 )
