@@ -80,9 +80,10 @@ async def gate(kept_connections: KeptConnections, schema: str) -> AsyncIterator[
 
 
 @pytest.fixture
-async def fetcher(dsn: str, schema: str, gate: Gate) -> AsyncIterator[Session]:
+async def fetcher(kept_connections: KeptConnections, schema: str, gate: Gate) -> AsyncIterator[Session]:
     """A session whose planned fetches and `claim_next` can be paused at the gate."""
-    async with session(dsn, schema, **GATED) as opened:
+    async with kept_connections.session(schema) as opened:
+        await opened.execute("set application_name = 'gated'")
         await fetched(opened, 0)
         await fetched(opened, 0)
         await claim_next(opened, [])

@@ -61,7 +61,7 @@ class Stress:
         self._living: set[int] = set()
 
     def _session(self) -> Any:
-        return session(self._dsn, self._schema)
+        return session(self._dsn, self._schema, plan_cache_mode="force_generic_plan")  # as workers do
 
     async def add(self, player: int) -> None:
         """Add jobs in transactions that last a while, at each isolation level; some are rolled back."""
