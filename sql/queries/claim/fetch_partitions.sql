@@ -50,14 +50,14 @@ first_wakeups as materialized (
       and asyncq._are_allowed(wakeup.flags, $5)
       and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
         (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
-    order by wakeup.at, wakeup.job_id limit 2 * $3::int + 20) as woken
-  order by woken.priority, woken.at, woken.job_id limit 2 * $3::int + 20),
+    order by wakeup.at, wakeup.job_id limit least(2 * $3::int, $3::int + 100) + 20) as woken
+  order by woken.priority, woken.at, woken.job_id limit least(2 * $3::int, $3::int + 100) + 20),
 -- If they belong to few partitions, which were woken often, there may be others behind them.
 further_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
     select distinct task_id, priority, gate from first_wakeups
-    where (select count(*) from first_wakeups) >= 2 * $3::int + 20
+    where (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20
       and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
@@ -66,31 +66,33 @@ further_wakeups as materialized (
       and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
         (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
-wakeups as materialized (
+wakeups as not materialized (
   select first_wakeups.* from first_wakeups where not exists (select from further_wakeups)
   union all
   select further_wakeups.* from further_wakeups),
-looked_at as materialized (select array_agg(row_ctid order by row_ctid) as row_ctids from wakeups),
--- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken. most is
--- how many jobs it takes at first, jobs the sum of these up to it.
-wanted as materialized (
-  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, limit_at_once, rate, per_s, most,
-    sum(most) over (order by priority, at, job_id, id) as jobs
+-- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken.
+woken as materialized (
+  select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
+    array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates
   from (
-    select first.id, first.priority, first.at, first.job_id, first.task_ids, first.priorities, first.gates, first.gate, held.fair, held.at_once as limit_at_once, held.rate, held.per_s,
-      least(held.at_once, held.rate, greatest(1, $3::int / least(20, greatest(1, count(*) over ()))))::int as most
-    from (
-      select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
-        array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates, (array_agg(gate))[1] as gate
-      from (
-        -- Sorted once for all arrays, which begin with the first of them.
-        select partition, task_id, priority, gate, at, job_id from (
-          select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
-          from wakeups order by partition, task_id, priority, at, job_id) as kind
-        order by partition, priority, at, job_id offset 0) as kind
-      group by partition) as first
-    cross join lateral (
-      select fair, at_once, rate, per_s from asyncq._limits where id = (first.id >> 48)::smallint) as held) as sized
+    -- Sorted once for all arrays, which begin with the first of them.
+    select partition, task_id, priority, gate, at, job_id from (
+      select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
+      from wakeups order by partition, task_id, priority, at, job_id) as kind
+    order by partition, priority, at, job_id offset 0) as kind
+  group by partition),
+limits as materialized (
+  select array_agg(held.id order by held.id) as ids, array_agg(at_once order by held.id) as at_once, array_agg(rate order by held.id) as rate,
+    array_agg(per_s order by held.id) as per_s, array_agg(fair order by held.id) as fair
+  from (select distinct (id >> 48)::smallint as id from woken) as used
+  cross join lateral (select id, fair, at_once, rate, per_s from asyncq._limits where id = used.id) as held),
+-- most is how many jobs a partition takes at first, jobs the sum of these up to it.
+wanted as materialized (
+  select sized.*, sum(most) over (order by priority, at, job_id, id rows unbounded preceding) as jobs
+  from (
+    select woken.*, limits.fair[place] as fair, limits.at_once[place] as limit_at_once, limits.rate[place] as rate, limits.per_s[place] as per_s,
+      least(limits.at_once[place], limits.rate[place], greatest(1, $3::int / least(20, (select count(*) from woken))))::int as most
+    from woken cross join limits cross join lateral (select width_bucket((woken.id >> 48)::smallint, limits.ids) as place) as of_limit) as sized
   order by priority, at, job_id, id),
 -- The first jobs without a partition: some may come first.
 first_plain as materialized (
@@ -110,106 +112,106 @@ share(jobs) as materialized (
       union all
       select priority, run_at, id, id from first_plain) as both_kinds
     order by priority, at, job_id limit $3) as best),
--- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay.
-known as materialized (
-  select wanted.*, held.running, held.at_once, held.rate as own_rate, held.per_s as own_per_s, held.not_before, held.paused_at,
-    held.cell, held.cells, held.weight
+-- The lock of a partition. Another fetch that holds it decides about it; its wakeups stay. A partition without a row is
+-- begun below, once jobs of it are locked.
+seen as materialized (
+  select wanted.id, priority, at, job_id, task_ids, priorities, gates, fair, coalesce(own_rate, rate) as rate, coalesce(own_per_s, per_s) as per_s,
+    most, running is null as is_new, coalesce(running, 0) as was, coalesce(held.at_once, limit_at_once) as at_once,
+    not_before, is_paused, cell, cells, weight
   from wanted
   cross join lateral (
-    select running, at_once, rate, per_s, not_before, paused_at, cell, cells, weight
-    from asyncq._partitions as held where held.id = wanted.id
-    for no key update skip locked) as held
+    select locked.* from (
+      select running, at_once, rate as own_rate, per_s as own_per_s, not_before, paused_at is not null as is_paused, cell, cells, weight
+      from asyncq._partitions as held where held.id = wanted.id
+      for no key update skip locked) as locked
+    union all
+    select null, null, null, null, null, false, null, null, 1
+    where not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)
+    limit 1) as held
   limit (select count(*) from wanted where jobs - most < (select jobs from share))),
--- A partition without a row is begun below, once jobs of it are locked.
-seen as materialized (
-  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, coalesce(own_rate, rate) as rate,
-    coalesce(own_per_s, per_s) as per_s, most, false as is_new, running as was,
-    coalesce(at_once, limit_at_once) as at_once, not_before, paused_at is not null as is_paused, cell, cells, weight
-  from known
-  union all
-  select id, priority, at, job_id, task_ids, priorities, gates, gate, fair, rate, per_s, most, true, 0, limit_at_once, null, false, null, null, 1
-  from wanted
-  where jobs - most < (select jobs from share)
-    and not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)),
 -- A claim's end counts when its wakeup is deleted, so it counts once. No part of this statement is joined to another
--- one, but gates, which are few: a plan that was made while the tables were empty would compare each row with each.
--- Rows are looked up in hashes (`is true` keeps that from being a join), or gathered by their partition.
+-- one, but gates, which are few, and parts of one row: a plan that was made while the tables were empty would compare
+-- each row with each. Rows are looked up in hashes (`is true` keeps that from being a join), or in sorted arrays.
 heard as materialized (
   delete from asyncq._wakeups
   where ctid = any(array(
-    select row_ctid from wakeups where (partition in (select id from known)) is true
+    select row_ctid from wakeups where (partition in (select id from seen where not is_new)) is true
     union all
     -- Those of other tasks that count ended claims: they are inserted again without the count.
-    select wakeup.ctid from asyncq._wakeups as wakeup where wakeup.partition = any(array(select id from known)) and wakeup.freed > 0))
+    select wakeup.ctid from asyncq._wakeups as wakeup where wakeup.partition = any(array(select id from seen where not is_new)) and wakeup.freed > 0))
   returning partition, freed, ctid as row_ctid, at, job_id, task_id, priority, flags),
-gathered as (
-  select id, max(priority) as priority, max(at) as at, max(job_id) as job_id, max(task_ids) as task_ids, max(priorities) as priorities,
-    max(gates) as gates, max(gate) as gate, bool_or(fair) as fair, max(rate) as rate, max(per_s) as per_s, max(most) as most,
-    bool_or(is_new) as is_new, bool_or(is_paused) as is_paused, max(was) as was,
-    max(was) - sum(freed)::int as running, sum(freed) as freed, max(at_once) as at_once,
-    max(not_before) as not_before, max(cell) as cell, max(cells) as cells, max(weight) as weight
-  from (
-    select seen.*, 0 as freed from seen
-    union all
-    select partition, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, freed
-    from heard) as both_kinds
-  group by id),
-rated as (
-  select gathered.*,
-    case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
-  from gathered),
-room as materialized (
-  select rated.*, case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
+ended as materialized (
+  select array_agg(partition order by partition) as partitions, array_agg(freed order by partition) as freed
+  from (select partition, sum(freed)::int as freed from heard group by partition having sum(freed) > 0) as by_partition),
+room as (
+  select seen.*, of_partition.freed, was - of_partition.freed as running, allowance,
+    case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
       else greatest(0, least(
-        ceil(greatest(most, (select jobs from share) / count(*) over ()) * weight / avg(weight) over ())::int, at_once - running, allowance)) end as allowed
-  from rated),
-shared_out as (
-  select room.*,
-    greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (order by priority, at, job_id, id) + allowed))::int as cut
+        ceil(greatest(most, (select jobs from share) / (select count(*) from seen)) * weight / (select avg(weight) from seen))::int,
+        at_once - was + of_partition.freed, allowance)) end as allowed
+  from seen
+  cross join ended
+  cross join lateral (
+    select case when ended.partitions[place] = seen.id then ended.freed[place] else 0 end as freed,
+      case when rate is not null then asyncq._allowance(rate, per_s, cell, cells, coalesce($9, asyncq.now())) end as allowance
+    from width_bucket(seen.id, ended.partitions) as place offset 0) as of_partition
+  offset 0),
+-- The rows come in the order of wanted.
+shared_out as materialized (
+  select room.*, greatest(0, least(allowed, (select jobs from share) - sum(allowed) over (rows unbounded preceding) + allowed))::int as cut
   from room),
 may as materialized (
-  select shared_out.*, case when gate is null then cut
-      else greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gate)
-        - sum(cut) over (partition by gate order by priority, at, job_id, id) + cut))::int end as jobs
-  from shared_out),
+  select shared_out.*, cut as jobs from shared_out where gates[1] is null
+  union all
+  select shared_out.*, greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gates[1])
+      - sum(cut) over (partition by gates[1] order by priority, at, job_id, id) + cut))::int
+  from shared_out where gates[1] is not null),
+-- Jobs are locked by the ctid by which they were found: by another condition, an index of ready jobs would fit too.
 found as materialized (
-  select may.*, ready.ids, ready.row_ctids, ready.batchable, ready.key, coalesce(ready.jobs, 0) as got
+  select may.id as partition, may.is_new, may.at_once is distinct from 1 as is_shared, job.id, job.row_ctid, job.is_batchable
   from may
-  left join lateral (
-    select array_agg(id) as ids, array_agg(row_ctid) as row_ctids, array_agg(is_batchable) as batchable, min(queue) as key,
-      count(*)::int as jobs
+  cross join lateral (
+    select job.id, job.row_ctid, job.is_batchable
     from (
-      select job.id, job.row_ctid, job.queue, job.is_batchable
+      select first.row_ctid
       from (
-        select first.id
-        from unnest(may.task_ids, may.priorities, may.gates) as kind(task_id, priority, gate)
-        cross join lateral (
-          select id, job.priority, run_at from asyncq._jobs as job
-          where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
-            and kind.gate is not distinct from may.gate and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-            and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-          order by run_at, id limit case when may.at_once = 1 then 1 else 2 * may.jobs + 2 end) as first
-        -- Of one at a time none overtakes a job that another transaction locks.
-        order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
+        select task_ids[1] as task_id, priorities[1] as priority
+        union all
+        select task_id, priority from unnest(task_ids[2:], priorities[2:], gates[2:]) as kind(task_id, priority, gate)
+        where cardinality(task_ids) > 1 and gate is not distinct from gates[1]) as kind
       cross join lateral (
-        select id, job.ctid as row_ctid, queue,
-          asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
-        from asyncq._jobs as job
-        where job.id = first.id and job.partition = may.id
+        select job.ctid as row_ctid, id, job.priority, run_at from asyncq._jobs as job
+        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
           and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-        for update skip locked) as job
-      limit may.jobs) as job) as ready on may.jobs > 0),
+        order by run_at, id limit case when may.at_once = 1 then 1 else least(2 * may.jobs + 2, may.jobs + 20) end) as first
+      -- Of one at a time none overtakes a job that another transaction locks.
+      order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
+    cross join lateral (
+      select id, job.ctid as row_ctid,
+        asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
+      from asyncq._jobs as job
+      where job.ctid = first.row_ctid and job.partition = may.id
+        and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
+        and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
+      for update skip locked) as job
+    limit may.jobs) as job
+  where may.jobs > 0),
+brought as materialized (
+  select array_agg(partition order by partition) as partitions, array_agg(jobs order by partition) as jobs
+  from (select partition, count(*)::int as jobs from found group by partition) as by_partition),
+all_seen as not materialized (
+  select may.*, case when brought.partitions[place] = may.id then brought.jobs[place] else 0 end as got
+  from may
+  cross join brought
+  cross join lateral width_bucket(may.id, brought.partitions) as place),
 -- One whose job another transaction locks is begun too, so that it delays no others. So is one whose job has ended
 -- before: a fetch deletes wakeups only of partitions whose row it has locked.
 new as materialized (
-  select found.id, got, rate, per_s, coalesce(key, locked.queue) as key
-  from found
-  left join lateral (
-    select job.queue from asyncq._jobs as job
-    where job.partition = found.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-    limit 1) as locked on got = 0
-  where is_new and jobs > 0),
+  select id, got, rate, per_s, (
+      select job.queue from asyncq._jobs as job
+      where job.partition = all_seen.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) limit 1) as key
+  from all_seen where is_new and jobs > 0),
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys, cell, cells)) as id
   from (
@@ -220,8 +222,8 @@ begun as materialized (
 heard_too as (
   delete from asyncq._wakeups
   where ctid = any(array(select row_ctid from wakeups where (partition in (select id from begun)) is true))),
-mine as materialized (
-  select found.* from found where (not is_new or id in (select id from begun)) is true),
+mine as not materialized (
+  select all_seen.* from all_seen where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
 counts as materialized (
   select id, running + got as counted, running + got <> was or rate is not null and got > 0 as is_changed,
@@ -234,7 +236,7 @@ counts as materialized (
     case when total_rate is null then cell else asyncq._cell(total_per_s, coalesce($9, asyncq.now())) end,
     case when total_rate is null then cells else asyncq._spent(total_per_s, cell, cells, claims, coalesce($9, asyncq.now())) end
   from (
-    select open_gates.*, (select coalesce(sum(got), 0)::int from mine where mine.gate = open_gates.id) as claims from open_gates) as passed),
+    select open_gates.*, (select coalesce(sum(got), 0)::int from mine where mine.gates[1] = open_gates.id) as claims from open_gates) as passed),
 -- By their ids: a version that is newer than the snapshot was locked, and is not found by its place.
 changes as materialized (
   select array_agg(id order by id) as ids, array_agg(counted order by id) as counted, array_agg(cell order by id) as cell,
@@ -281,7 +283,7 @@ kept as (
           from asyncq._jobs as job
           where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), clock_timestamp()))
-            and job.id <> all(coalesce(mine.ids, '{}')) and (got = jobs or asyncq._is_allowed(job, $5))
+            and (job.id in (select id from found)) is not true and (got = jobs or asyncq._is_allowed(job, $5))
           order by job.run_at, job.id limit 1)
         union all
         -- Those that this worker may not run. It has looked behind them.
@@ -296,7 +298,7 @@ kept as (
         and wakeup.job_id = later.job_id and wakeup.partition = later.id offset 0))
   union all
   select at, partition, job_id, task_id, priority, flags from heard
-  where ((select row_ctids from looked_at))[width_bucket(row_ctid, (select row_ctids from looked_at))] is distinct from row_ctid
+  where (row_ctid in (select row_ctid from wakeups)) is not true
   union all
   -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
   select greatest(
@@ -307,8 +309,7 @@ kept as (
     and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0
   returning at, task_id, flags),
 taken as materialized (
-  select job.id, job.row_ctid, job.is_batchable, at_once is distinct from 1 as is_shared
-  from mine cross join lateral unnest(ids, row_ctids, batchable) as job(id, row_ctid, is_batchable)),
+  select id, row_ctid, is_batchable, is_shared from found where (not is_new or partition in (select id from begun)) is true),
 chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
 batched as (
   delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])
@@ -347,14 +348,14 @@ select claimed.*, batched_claims.*, case
     when (select count(*) from taken) >= $3 then null
     -- This fetch has changed something, and has left wakeups that are due.
     when exists (select from mine)
-      and ((select count(*) from first_wakeups) >= 2 * $3::int + 20
-        or (select count(*) from wanted) > (select count(*) from seen)
+      and ((select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20
+        or (select count(*) from wanted) > (select count(*) from may)
         or exists (
           select from kept
           where at <= clock_timestamp() and flags is null and (task_id in (select task_id from kinds_here)) is true)) then 0
     -- Another one holds a partition or a gate, or has begun a partition.
     when exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true)
-      or (select count(*) from wanted) > (select count(*) from seen)
-      or exists (select from found where is_new and got > 0 and (id in (select id from begun)) is not true) then 0.005
+      or (select count(*) from wanted) > (select count(*) from may)
+      or exists (select from found where is_new and (partition in (select id from begun)) is not true) then 0.005
   end::float8 as again_s
 from (select) as always left join (claimed full join batched_claims on false) on true
