@@ -353,15 +353,18 @@ async def test_a_plan_that_was_made_while_the_tables_were_empty_is_right_when_th
     assert succession.rows <= 300
 
 
-STATISTICS = pytest.mark.parametrize("statistics", ["never analysed", "analysed", "planned while it was empty"])
+STATISTICS = pytest.mark.parametrize(
+    "statistics", ["never analysed", "analysed", "planned while it was empty", "planned while it was new"]
+)
 
 
 async def fetch_after(sql: Session, statistics: str, text: str, limit: int) -> Plan:
     """Explain a fetch of jobs of queues, with tables of which the planner knows so much."""
     await sql.execute(FILL)
     explainer = Explainer(sql)
-    if statistics.startswith("planned"):
+    if statistics.endswith("empty"):
         await sql.execute("vacuum analyze")
+    if statistics.startswith("planned"):
         await explainer.fetch("fetch_partitions", limit)
     await sql.execute(text)
     if statistics == "analysed":
@@ -379,6 +382,42 @@ async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_fetch_nothing(dsn: 
     assert_no_scan_of_jobs(plan)
     assert plan.rows <= 1250
     assert plan.buffers <= 6000
+
+
+@STATISTICS
+async def test_a_fetch_from_one_deep_partition_reads_a_few_pages_for_each_job(dsn: str, statistics: str) -> None:
+    """Its limit lets a hundred of 10,000 jobs start. To find each in the index of partitions reads all 10,000 entries."""
+    wide = """
+        insert into asyncq._partitions (id, at_once, key) values (asyncq._partition(1::smallint, 'q0'), 1000, 'q0')"""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        plan = await fetch_after(sql, statistics, DEEP.format(hours=0, rows=10_000, first=0, queues=1) + wide, 100)
+
+    assert_no_scan_of_jobs(plan)
+    assert 100 <= plan.rows <= 10 * 100
+    assert plan.buffers <= 20 * 100
+
+
+@STATISTICS
+async def test_the_next_job_of_a_deep_queue_is_a_few_pages(dsn: str, statistics: str) -> None:
+    """Of 30,000 jobs the first one is read, by its id; in the index of partitions it would be looked for among all."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:
+        await sql.execute(FILL)
+        explainer = Explainer(sql)
+        if statistics.endswith("empty"):
+            await sql.execute("vacuum analyze")
+        if statistics.startswith("planned"):
+            await explainer.settle("claim_next", *TAKING)
+        await sql.execute(DEEP.format(hours=0, rows=30_000, first=0, queues=1) + BUSY.format(name="q", first=0, last=0))
+        await sql.execute("""
+            update asyncq._jobs set locked_by = 7, locked_at = now(), lock_token = 1
+              where id = (select min(id) from asyncq._jobs)""")
+        if statistics == "analysed":
+            await sql.execute(ANALYSE)
+        plan = await explainer.settle("claim_next", *TAKING)
+
+    assert_no_scan_of_jobs(plan)
+    assert plan.rows <= 10
+    assert plan.buffers <= 100
 
 
 @STATISTICS

@@ -46,12 +46,13 @@ heads as materialized (
         and asyncq._is_ready(job)
       order by job.run_at, job.id limit 1) as first
     order by first.priority, first.run_at, first.id limit 1) as head),
+-- `is true` keeps the index of partitions from being used: with the id it would be read to its end.
 next as materialized (
   select job.id, heads.partition, heads.shared
   from heads
   cross join lateral (
     select id from asyncq._jobs as job
-    where id = heads.id and job.partition = heads.partition
+    where id = heads.id and (job.partition = heads.partition) is true
       and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($8, asyncq.now()))
       and asyncq._is_known(job, (select $6::text::int[])) and asyncq._is_allowed(job, $7)
       and exists (
