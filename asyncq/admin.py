@@ -540,7 +540,7 @@ class Admin:
             autocommit: As in `cancel_jobs`.
 
         Returns:
-            The pause. If it was paused already, only the name and the reason have changed.
+            The pause. If it was paused already, only `by` and the reason have changed: `paused_at` stays.
 
         Raises:
             InvalidJob: An argument is not valid, or more than one of task, queue and limit are given.

@@ -189,7 +189,7 @@ def check_by(limit: TaskLimit | None, signature: Signature, queue: str | None) -
 
 
 def _one_key(limit: Limit | None, rate: Rate | None, fair: str | None) -> str | None:
-    """The path of the key that the options of a task name; None if they name none."""
+    """The path of the key in the options of a task; None without a key. ConfigurationError if they have two keys."""
     keys = {"concurrency": limit and limit.by, "rate": rate and rate.by, "fair": fair}
     given = {option: by for option, by in keys.items() if by is not None}
     if not given:

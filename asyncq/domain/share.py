@@ -110,7 +110,7 @@ class Portion(msgspec.Struct, frozen=True):
     """Jobs of partitions that a worker fetches by one statement.
 
     Attributes:
-        which: Which jobs these are, as `fetch_partitions` reads it; None for all.
+        which: The jobs, as the JSON object that `fetch_partitions` reads (`_chosen`); None for all.
         share: Their share of the slots; None for jobs without one.
     """
 
@@ -154,7 +154,9 @@ def portions_of(choice: Choice, limits: Mapping[int, str | None]) -> list[Portio
 
 
 def rooms(wanted: int, portions: Sequence[Portion], taken: Sequence[int]) -> list[int]:
-    """Divide free slots among portions: each is for the portion that has the fewest by its weight, or none yet.
+    """Divide free slots among portions, one after the other.
+
+    Each slot goes to a portion without a slot, if there is one; else to the one that has the fewest for its weight.
 
     Args:
         wanted: The number of free slots.
@@ -174,7 +176,7 @@ def rooms(wanted: int, portions: Sequence[Portion], taken: Sequence[int]) -> lis
 
 
 def _which(but: Iterable[str], queues: Iterable[str], whole: Iterable[int], free: Iterable[int] = ()) -> str:
-    """All jobs of `queues`, all of the tasks `whole`, those of `free` without a queue; but none of the queues `but`."""
+    """A choice as JSON: of the `queues`, of the tasks `whole`, and of `free` without a queue; but no queue of `but`."""
     return msgspec.json.encode({"but": but, "queues": queues, "whole": whole, "free": free}).decode()
 
 

@@ -1,4 +1,4 @@
-"""What a worker does when it is notified of a pause, or of its end."""
+"""Handles notifications of pauses and of their ends, in a worker."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,9 @@ REASON = "something was paused"
 
 
 class Pauses:
-    """The pauses of which one worker is notified; each fetch reads by itself what is paused.
+    """Reacts to pauses in one worker. It stores none: each fetch reads in the database what is paused.
 
-    `paused` is called after a pause.
+    `paused` is called after the notification of a pause.
     """
 
     def __init__(self, inbox: Inbox, schedule: Schedule, observers: Observers, *, paused: Callable[[], None]) -> None:
@@ -25,10 +25,10 @@ class Pauses:
         self._paused = paused
 
     def heard(self, text: str) -> bool:
-        """Handle a notification; returns whether it is one of a pause.
+        """Handle a notification; returns whether it is one of a pause, or of the end of one.
 
-        Claims that have not started are returned, whatever their tasks: the next fetch takes again those that may run.
-        Any role can send the message, and then only this happens.
+        After a pause all claims that have not started are returned, also those of other tasks: the next fetch takes
+        these again. Any role can send such a message; without a stored pause it has no other effect.
         """
         message = read_message(text)
         if message is None:

@@ -19,29 +19,29 @@ class Shares:
         self._held: dict[tuple[int, int], Share | None] = {}
 
     def may_follow(self, claim: Claim) -> bool:
-        """Whether `claim_next` may claim the next job of a claim's partition, whatever its task.
+        """Whether the end of a claim may claim the next job of its partition (`claim_next`), whatever its task.
 
-        Where slots are divided, the next fetch divides them again. A queue that is not named may have jobs of tasks
-        that this worker does not take.
+        False if slots are divided: the next fetch has to divide them again. False also for a queue that `queues` does
+        not name. This worker took the job for its limit, and the next job may be of another task.
         """
         if self._names is None:
             return True
         return not self._choice.is_shared_out and (claim.queue is None or claim.queue in self._names)
 
     def hold(self, portion: Portion, claims: Sequence[Claim]) -> None:
-        """Claims of a portion have come."""
+        """Count the claims that a fetch of a portion has made."""
         if self._choice.is_shared_out:
             self._held |= {(claim.id, claim.token): portion.share for claim in claims}
 
     def ended(self, claim: Claim) -> None:
-        """A claim has no slot any more."""
+        """Stop counting a claim: its slot is free."""
         if self._held:
             self._held.pop((claim.id, claim.token), None)
 
     async def fetch(self, wanted: int, fetch: Callable[[int, Portion], Awaitable[Fetched]]) -> Fetched:
-        """Fetch up to `wanted` jobs of partitions. `fetch` does it for a number of jobs of a portion, and holds them.
+        """Fetch up to `wanted` jobs of partitions: `fetch` claims so many jobs of one portion, and calls `hold`.
 
-        Others get the slots for which a portion has no jobs.
+        If a portion has fewer jobs than its slots, the other portions get the rest.
         """
         left = portions_of(self._choice, self._identity.limits)
         if len(left) == 1:

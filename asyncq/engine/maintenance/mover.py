@@ -1,4 +1,4 @@
-"""Moves the jobs of tasks whose limit has changed into their partitions, a page at a time, as a paused task's."""
+"""Moves jobs into their partitions, a page at a time, after the limit of their task has changed or it was paused."""
 
 import asyncio
 import random
@@ -30,11 +30,14 @@ class Mover:
         self._wanted = asyncio.Event()
 
     def hurry(self) -> None:
-        """Look now: a task was paused."""
+        """Begin the next walk now: a task was paused."""
         self._wanted.set()
 
     async def run_for_ever(self) -> None:
-        """Move now and then, after an error too. It is a task of its own: no rescue waits for its end."""
+        """Walk about once a minute, or when `hurry` is called, also after an error.
+
+        It runs in an asyncio task of its own, so that no rescue waits for it.
+        """
         while True:
             self._wanted.clear()
             try:
@@ -46,9 +49,9 @@ class Mover:
                 await self._wanted.wait()
 
     async def run(self, longest_s: float) -> None:
-        """Walk over all jobs until a walk has found nothing to move, or time is over.
+        """Walk over all jobs until a walk has found nothing to move, or `longest_s` seconds have passed.
 
-        If cancelled, it waits for the running statement.
+        If cancelled, it ends after the running statement; pages that were moved stay moved.
         """
         until = asyncio.get_running_loop().time() + longest_s
         found = True
@@ -56,7 +59,10 @@ class Mover:
             found = await self._walk(until)
 
     async def _walk(self, until: float) -> bool:
-        """Walk over all jobs once, or until time is over; the next walk goes on there. Returns whether it moved any."""
+        """Walk over all jobs once; returns whether another walk is needed, because this one found any to move.
+
+        It ends early at the time `until`; the next walk goes on from there.
+        """
         after: int | None = self._after
         total, horizon = 0, None
         while after is not None:

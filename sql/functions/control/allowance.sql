@@ -16,7 +16,7 @@ create or replace function asyncq._cell(per_s float8, moment timestamptz) return
   language sql immutable parallel safe
   as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / per_s)::bigint $$;
 
--- When the oldest starts that count stop counting; null if none counts.
+-- The time from which the oldest counted starts count no longer; null if no start counts.
 create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
   language sql stable parallel safe
   as $$
@@ -25,7 +25,7 @@ create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells i
   where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;
 
--- The cells with so many more starts in that of the moment, which is the newest one.
+-- The cells after so many more starts. They count in the cell of the moment, which becomes the newest one.
 create or replace function asyncq._spent(per_s float8, cell bigint, cells int[], starts int, moment timestamptz) returns int[]
   language sql stable parallel safe
   as $$
@@ -35,9 +35,9 @@ create or replace function asyncq._spent(per_s float8, cell bigint, cells int[],
       || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, pg_catalog.array_fill(0, array[11])))[1:11] as cells) as shifted
   $$;
 
--- Put all starts of these partitions into the cell of this moment: the length of their cells has changed, and so have
--- the numbers. Each start counts for the new time from now on. A fetch whose snapshot is older may still write a number
--- of the old length afterwards. So numbers that are a period or more in the future are not counted.
+-- Put all starts of these partitions into the cell of this moment. Their rate has another period now, so their cells
+-- have another length and other numbers. Each start counts from now on for the new period. A fetch with an older
+-- snapshot may later write the number of a cell of the old length. So cells a period or more ahead do not count.
 create or replace function asyncq._gather_starts(ids bigint[], per_s float8) returns void
   language sql volatile
   as $$

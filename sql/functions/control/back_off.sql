@@ -1,8 +1,8 @@
--- Let no job of the partitions of these claims start for so many seconds from now; a longer wait that was asked for
--- before stays. tokens and delays_s are parallel to job_ids. Claims that the worker does not have any more ask for
--- nothing: a worker that was declared dead must not hold back the jobs of others. It waits for a fetch that holds a
--- partition: 55P03 after a second.
--- Returns for each partition a claim that asked, and until when, with the names that people know.
+-- Let no job of the partitions of these claims start for so many seconds from now. If a partition already waits longer,
+-- that stays. tokens and delays_s are parallel to job_ids. Claims that the worker no longer has are ignored: a worker
+-- that was declared dead must not hold back the jobs of others. The function waits for a fetch that has locked a
+-- partition, at most a second: then 55P03.
+-- Returns for each partition one of the claims, the time until which it waits, and the names of its limit and key.
 create or replace function asyncq._back_off(worker int, job_ids bigint[], tokens bigint[], delays_s float8[])
   returns table (job_id bigint, partition_id bigint, limit_name text, key text, until timestamptz)
   language plpgsql volatile

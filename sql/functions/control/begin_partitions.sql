@@ -5,8 +5,9 @@
 -- transaction ends, and other fetches do not see them: so the worker on call is notified.
 --
 -- If the other transaction is still open, the insert waits for its end: a commit, some milliseconds. But a fetch whose
--- worker does not read the answer stays open much longer, and must not stop this one. So after a while the partitions
--- are tried half by half, until the one that waits is alone, and skipped.
+-- worker does not read the answer stays open much longer, and must not stop this one. So after a while this function
+-- inserts one half of the partitions, then the other, and so on, until it has found the one that waits. It skips that
+-- one.
 create or replace function asyncq._begin_partitions(
   ids bigint[], running int[], keys text[], cell bigint[] default null, cells text[] default null) returns bigint[]
   language plpgsql volatile

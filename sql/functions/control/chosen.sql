@@ -1,5 +1,8 @@
--- Which jobs of partitions a fetch takes, by an object: the jobs of the queues in queues, those of the tasks in whole,
--- and those of the tasks in free that have no queue. It takes no jobs of the queues in but.
+-- The jobs of partitions that a worker with a choice fetches. The choice is a JSON object with four lists. A job is
+-- taken if one of these is true, and its queue is not in but:
+--   queues  has the name of its queue
+--   whole   has the id of its task
+--   free    has the id of its task, and the job has no queue
 create or replace function asyncq._chosen(choice text) returns table (but bigint[], queues bigint[], whole int[], free int[])
   language sql stable
   as $$

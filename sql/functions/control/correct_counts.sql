@@ -1,6 +1,7 @@
--- Set right what partitions count as running, under their locks: then no claim of theirs begins, and the end of one
--- brings its wakeup in the same transaction. Without ids all partitions that seem to be wrong, but those that another
--- transaction locks. Returns the corrected ones, with the number that they had counted.
+-- Correct the number of running jobs that partitions count. Their rows are locked: meanwhile no claim of these
+-- partitions is made, and each end of a claim inserts a wakeup in its own transaction. Without ids, all partitions with
+-- a number that seems to be wrong are corrected, except those that another transaction locks. Returns the corrected
+-- ones, with the number before.
 create or replace function asyncq._correct_counts(ids bigint[] default null) returns table (id bigint, counted int, running int)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -35,8 +36,8 @@ begin
 end
 $$;
 
--- Wake partitions that have a due job, room for it, and no wakeup: a defect, which doctor --repair mends. Returns how
--- many.
+-- Insert wakeups for partitions that have a due job, room for it, and no wakeup. That is a defect, and doctor --repair
+-- calls this function. Returns the number of these partitions.
 create or replace function asyncq._wake_stranded() returns int
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,7 +1,8 @@
--- The wakeups of ended claims: of each partition one for each of its heads that is due, of which the first has the
--- number of ended claims; without a head one of the task that ended. And one of each gate. partitions and task_ids have
--- an element for each claim; null: no partition. Every statement that ends claims inserts these rows, once. It is
--- inlined.
+-- The wakeups that the end of claims needs. Every statement that ends claims inserts these rows, once:
+--   each partition   one for each of its due heads (_heads); the first one has the number of ended claims (freed)
+--   without a head   one for a task whose claim has ended, with that number
+--   each gate        one with the number of ended claims
+-- partitions and task_ids have an element for each claim; a null in partitions: the job has none. It is inlined.
 create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids int[])
   returns table (at timestamptz, partition bigint, job_id bigint, task_id int, freed int, priority smallint)
   language sql stable
@@ -16,7 +17,7 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
   left join lateral (
     select first.task_id, first.priority, first.run_at, first.id, row_number() over () = 1 as is_first
     from asyncq._heads(ended.partition) as first
-    -- One that is due later has a wakeup of its own. A second is kept for the difference of moments.
+    -- A job that is due later has a wakeup of its own. The second allows for a statement whose moment is another one.
     where first.run_at - interval '1 s' <= pg_catalog.clock_timestamp()) as head on true
   union all
   select asyncq.now(), asyncq._gate(gate.id), 0, -gate.id::int, ended.claims, 0::smallint
@@ -41,10 +42,11 @@ begin
 end
 $$;
 
--- Count ends that no fetch has counted, and wake the partition for all its jobs, if it has jobs of other tasks than the
--- end said. The end did not see a job that was added meanwhile, and the fetch that did found the partition full: then
--- only fetches for the task of the end would look, and there may be no worker for it any more. Partitions that another
--- transaction locks are skipped. Returns how many were woken.
+-- Count the ends that no fetch has counted yet, of partitions that have jobs of several tasks. Then wake these for all
+-- their tasks. Without this a job can wait too long: an end inserts wakeups for the tasks of the jobs that it sees. It
+-- does not see a job of another task that is added at the same time, and the fetch that sees this job may find the
+-- partition full. Then only workers that know the task of the end would look, and perhaps none is left. Partitions that
+-- another transaction locks are skipped. Returns the number of partitions that were woken.
 create or replace function asyncq._pass_on_ends() returns int
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

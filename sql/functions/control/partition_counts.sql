@@ -1,4 +1,5 @@
--- Of each partition, and of each gate: how many of its jobs run, and how many it counts (jobs).
+-- For each partition and each gate: running, the number of its claims, and jobs, the number that its row counts less
+-- the ends that no fetch has counted yet.
 create or replace function asyncq._partition_counts() returns table (id bigint, running int, jobs int)
   language sql stable
   as $$

@@ -1,6 +1,7 @@
--- Remove idle partitions among the next so many after an id: no claim is counted, nothing was declared or set by hand,
--- and no start counts for a rate. A walk over all of them, a few at a time, as over key locks. Locked rows are skipped.
--- The next fetch of a job of a removed partition begins it again. Returns the last id of the walk; null at its end.
+-- Remove idle partitions: of the next so many after an id those that count no claim, have no value that was declared
+-- or set by hand, and no start that counts for a rate. Repeated calls walk over all partitions and skip locked rows.
+-- The next fetch of a job of a removed partition inserts its row again. Returns the last id of this part of the walk;
+-- null at the end of the walk.
 create or replace function asyncq._prune_partitions(after bigint, most int) returns bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -68,8 +68,8 @@ begin
 end
 $$;
 
--- Wake all partitions of a limit that have a ready job. A fetch may find one full at this moment, by the limit in its
--- snapshot. So those that seem to have room are woken too.
+-- Wake all partitions of a limit that have a ready job, also those that had room before. An open fetch may find one of
+-- these full by the old limit, which its snapshot shows, and leave no wakeup.
 create or replace function asyncq._wake_limit(limit_id smallint) returns void
   language sql volatile
   as $$
