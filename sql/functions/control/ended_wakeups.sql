@@ -7,7 +7,7 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
   returns table (at timestamptz, partition bigint, job_id bigint, task_id int, freed int, priority smallint)
   language sql stable
   as $$
-  select case when head.id is null then asyncq.now() else least(head.run_at, pg_catalog.clock_timestamp()) end, ended.partition,
+  select case when head.id is null then asyncq.now() else least(head.run_at, asyncq.clock()) end, ended.partition,
     coalesce(head.id, 0), coalesce(head.task_id, ended.task_id),
     case when coalesce(head.is_first, true) then ended.claims else 0 end, coalesce(head.priority, 0::smallint)
   from (
@@ -18,7 +18,7 @@ create or replace function asyncq._ended_wakeups(partitions bigint[], task_ids i
     select first.task_id, first.priority, first.run_at, first.id, row_number() over () = 1 as is_first
     from asyncq._heads(ended.partition) as first
     -- A job that is due later has a wakeup of its own. The second allows for a statement whose moment is another one.
-    where first.run_at - interval '1 s' <= pg_catalog.clock_timestamp()) as head on true
+    where first.run_at - interval '1 s' <= asyncq.clock()) as head on true
   union all
   select asyncq.now(), asyncq._gate(gate.id), 0, -gate.id::int, ended.claims, 0::smallint
   from (

@@ -67,8 +67,7 @@ further_wakeups as materialized (
         (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as not materialized (
-  select first_wakeups.* from first_wakeups where not exists (select from further_wakeups)
-  union all
+  select first_wakeups.* from first_wakeups where not exists (select from further_wakeups) union all
   select further_wakeups.* from further_wakeups),
 -- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken.
 woken as materialized (
@@ -175,10 +174,13 @@ found as materialized (
     from (
       select first.row_ctid
       from (
-        select task_ids[1] as task_id, priorities[1] as priority
-        union all
+        select task_ids[1] as task_id, priorities[1] as priority union all
         select task_id, priority from unnest(task_ids[2:], priorities[2:], gates[2:]) as kind(task_id, priority, gate)
-        where cardinality(task_ids) > 1 and gate is not distinct from gates[1]) as kind
+        where cardinality(task_ids) > 1 and gate is not distinct from gates[1]
+        -- Of one at a time the first job comes first, although its wakeup is behind those that were looked at.
+        union all
+        select head.task_id, head.priority from asyncq._heads(may.id) as head join kinds_here as kind using (task_id, priority)
+        where may.at_once = 1 and (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20 and kind.gate is not distinct from gates[1]) as kind
       cross join lateral (
         select job.ctid as row_ctid, id, job.priority, run_at from asyncq._jobs as job
         where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
@@ -257,9 +259,9 @@ kept as (
       select mine.id, next.id as job_id, kind.task_id, kind.priority, next.flags, waits_until is not null as waits,
         case
           when waits_until is not null then waits_until
-          when got = jobs and fair or not kind.is_woken then clock_timestamp()
+          when got = jobs and fair or not kind.is_woken then asyncq.clock()
           -- Another transaction locks the job, and may leave it as it is.
-          when got < jobs and is_allowed and next.is_due then clock_timestamp() + interval '20 ms'
+          when got < jobs and is_allowed and next.is_due then asyncq.clock() + interval '20 ms'
           else next.run_at end as at
       from (
         select mine.*, case
@@ -282,7 +284,7 @@ kept as (
             asyncq._is_due(job, coalesce($9, asyncq.now())) as is_due
           from asyncq._jobs as job
           where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
-            and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), clock_timestamp()))
+            and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), asyncq.clock()))
             and (job.id in (select id from found)) is not true and (got = jobs or asyncq._is_allowed(job, $5))
           order by job.run_at, job.id limit 1)
         union all
@@ -352,7 +354,7 @@ select claimed.*, batched_claims.*, case
         or (select count(*) from wanted) > (select count(*) from may)
         or exists (
           select from kept
-          where at <= clock_timestamp() and flags is null and (task_id in (select task_id from kinds_here)) is true)) then 0
+          where at <= asyncq.clock() and flags is null and (task_id in (select task_id from kinds_here)) is true)) then 0
     -- Another one holds a partition or a gate, or has begun a partition.
     when exists (select from kinds_here where gate is not null and (gate in (select id from gates)) is not true)
       or (select count(*) from wanted) > (select count(*) from may)
