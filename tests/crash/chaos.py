@@ -16,18 +16,21 @@ import asyncpg
 from asyncq import Client, JobSpec, StoreError
 from asyncq.server import Server
 from asyncq.testing.schema import MARK
-from tests.crash import chaos_worker, ledger
+from tests.crash import chaos_worker, claims, ledger
 from tests.crash.blows import DECK, Blows
-from tests.crash.chaos_worker import CONCURRENCY, CROWDS, KINDS, items_of, kind_of, result_of
+from tests.crash.chaos_worker import BURSTS, CONCURRENCY, CROWDS, KINDS, LIMITED, items_of, key_of, kind_of, result_of
+from tests.crash.claims import SERIAL, UNSETTLED, WIDE
 from tests.crash.crew import Crew, crew_of
-from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_the_end
+from tests.crash.orders import Operator
+from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_rest, wait_for_the_end
 
 SCHEMA = "asyncq"
-QUEUES = (None, None, None, None, None, None, "a", "b")
-AT_ONCE = 4
+QUEUES = (*[None] * 9, *SERIAL[:2], WIDE)
+AT_ONCE = 6
 SINGLES = 8_000_000  # from here on they are numbered, all of the first kind
 LULL, LULL_S = 10 * AT_ONCE, 0.2
-CROWD = 6 * AT_ONCE
+CROWD = 4 * AT_ONCE
+BURST = 20
 PAUSE_S = 0.025
 END_S = 60
 PATIENCE_S = 20
@@ -35,7 +38,7 @@ BILLION = 1_000_000_000
 
 
 class Chaos:
-    """A server, worker processes, a client that adds jobs, injected faults, and a check of the store's laws.
+    """A server, workers, a client that adds jobs, an operator, injected faults, and a check of the store's laws.
 
     Args:
         server: The server; it is killed.
@@ -47,8 +50,10 @@ class Chaos:
         due: Jobs whose add was committed, and when they are due by the clock of the schema.
         blows: The injected faults; set once they begin.
         unfinished: Some of the jobs that had not ended long after the last blow.
+        unsettled: What is still counted, or was to be looked at, long after all jobs had ended.
         waits: Jobs whose result is awaited, and their ends; None until then.
         watch: Checks the laws of the store all the time.
+        operator: Pauses, resumes and changes limits.
     """
 
     blows: Blows
@@ -60,27 +65,35 @@ class Chaos:
         self.crew = crew
         self.due: dict[int, int] = {}
         self.unfinished: list[str] = []
+        self.unsettled: list[str] = []
         self.waits: dict[int, str | None] = {}
         self.watch = Watch(server.dsn)
+        self.operator = Operator(server.dsn, random.Random(seed + 1))
 
     async def reign(self, seconds: float) -> None:
         """Deal blows for so long, then let all jobs end, and the workers stop in order."""
         await self.crew.start()
         async with Client(self._server.dsn) as waiting, anyio.create_task_group() as group:
             group.start_soon(self.watch.look_for_ever)
-            async with anyio.create_task_group() as inner:
-                inner.start_soon(self._add_for_ever, partial(group.start_soon, self._wait, waiting))
-                inner.start_soon(self.crew.replace_for_ever)
-                self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner, self._deck)
-                until = time.monotonic() + seconds
-                while time.monotonic() < until:
-                    await anyio.sleep(self._chance.uniform(0.1, 0.8))
-                    await self.blows.next()
-                inner.cancel_scope.cancel()
-            for place in self.crew.places:
-                if place.link is not None:
-                    place.link.mend()
-            self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
+            async with anyio.create_task_group() as keeping:
+                keeping.start_soon(self.crew.replace_for_ever)
+                async with anyio.create_task_group() as inner:
+                    inner.start_soon(self._add_for_ever, partial(group.start_soon, self._wait, waiting))
+                    inner.start_soon(self.operator.order_for_ever, inner)
+                    self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner, self._deck)
+                    until = time.monotonic() + seconds
+                    while time.monotonic() < until:
+                        await anyio.sleep(self._chance.uniform(0.1, 0.8))
+                        await self.blows.next()
+                    inner.cancel_scope.cancel()
+                for place in self.crew.places:
+                    if place.link is not None:
+                        place.link.mend()
+                await self.operator.restore()
+                self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
+                self.unsettled = await wait_for_rest(self._server.dsn, UNSETTLED, PATIENCE_S)
+                async with self.crew.change:
+                    keeping.cancel_scope.cancel()
             await self.crew.dismiss()
             with anyio.move_on_after(PATIENCE_S):
                 while None in self.waits.values():
@@ -115,6 +128,7 @@ class Chaos:
                 if first % CROWD == 0:
                     await self._add_crowd(client, CROWDS + first)
                 if first % LULL == 0:
+                    await self._add_burst(client, first)
                     await anyio.sleep(LULL_S)
                     await self._add_alone(client, SINGLES + first * len(KINDS))
 
@@ -128,6 +142,14 @@ class Chaos:
             await client.add_jobs([chaos_worker.crowd.job(number) for number in numbers])
             self.due |= dict.fromkeys(numbers, 0)
 
+    async def _add_burst(self, client: Client, first: int) -> None:
+        """Add more jobs of one task than its limit allows at once. Those of a failed add may run or not."""
+        of_kind = len(KINDS) - len(LIMITED) + first // LULL % len(LIMITED)
+        numbers = range(BURSTS + first * len(KINDS) + of_kind, BURSTS + (first + BURST) * len(KINDS), len(KINDS))
+        with suppress(StoreError):
+            await client.add_jobs([self._made(number) for number in numbers])
+            self.due |= dict.fromkeys(numbers, 0)
+
     async def _add_alone(self, client: Client, first: int) -> None:
         """Add jobs without an idempotency key, so that they are handed off. Those of a failed add may run or not."""
         for number in range(first, first + 5 * len(KINDS), len(KINDS)):
@@ -137,15 +159,20 @@ class Chaos:
             await anyio.sleep(PAUSE_S)
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
-        task = getattr(chaos_worker, KINDS[number % len(KINDS)])
-        made = task.job(items_of(number) if KINDS[number % len(KINDS)] == "split" else number)
-        spec = made.with_options(idempotency_key=str(number), queue=QUEUES[number // 8 % len(QUEUES)])
+        queue = QUEUES[number // len(KINDS) % len(QUEUES)]
+        spec = self._made(number).with_options(idempotency_key=str(number), queue=queue)
         if number % 5:
             return spec, 0
         moves = self.blows.moves if hasattr(self, "blows") else []
         ahead = timedelta(microseconds=moves[-1][1] // 1000) if moves else timedelta()
         at = datetime.now(UTC) + ahead + timedelta(seconds=random.uniform(0, 1.5))
         return spec.with_options(run_at=at), round(at.timestamp() * 1e6) * 1000
+
+    def _made(self, number: int) -> JobSpec:
+        kind = kind_of(number)
+        if kind in LIMITED:
+            return LIMITED[kind].job(number, key_of(number))
+        return getattr(chaos_worker, kind).job(items_of(number) if kind == "split" else number)
 
     # The checks
 
@@ -156,20 +183,22 @@ class Chaos:
     async def verdict(self) -> dict[str, object]:
         """Everything that must not be, by its name; empty lists if all was kept."""
         runs, fates = self.crew.runs(), self.crew.fates
-        plain = {*self.numbers("note", "kept", "crowd", "split", "swept", "tip")}
+        plain = {*self.numbers("note", "kept", "crowd", "split", "swept", "tip", *LIMITED)}
         notes = {*self.numbers("note", "kept", "crowd", "split", "swept")}
         attempts = [run for run in runs if kind_of(run.number) != "crowd"]  # whose attempts are not known
         wrong: dict[str, object] = {
             "unfinished": self.unfinished,
+            "unsettled": self.unsettled,
             "violations": sorted(self.watch.violations),
             "never ran": ledger.never_ran(plain, runs),
-            "overlapping": ledger.overlapping(runs, fates),
+            "overlapping": ledger.overlapping(runs, fates, SERIAL),
             "repeated": [*ledger.repeated([run for run in runs if run.number in notes], fates)],
             "early": ledger.early(runs, self.due, self.blows.moves),
             "uncounted attempts": [*ledger.uncounted(attempts, fates, {*self.numbers("pay")})],
             "deserters": self.crew.deserters,
             "recurring slots": [row[0] for row in await ask(self._server.dsn, GAPS)],
             "left": await left_behind(self._server.dsn),
+            **await claims.broken_laws(self._server.dsn),
         }
         for kind in ("pay", "book"):
             times = await self.times(kind)
@@ -217,6 +246,8 @@ class Chaos:
             "violations": len(self.watch.violations),
             "looks": self.watch.looks,
             "hits": dict(self.blows.hits + cuts),
+            "orders": dict(self.operator.given),
+            **await claims.starts(self._server.dsn),
         }
 
 
@@ -227,6 +258,7 @@ async def chaos_on(server: Server, folder: Path, seed: int, deck: Mapping[str, i
     connection = await asyncpg.connect(server.dsn)
     await connection.execute(f"comment on schema {SCHEMA} is '{MARK}'")
     await chaos_worker.create_tables(connection)
+    await claims.open_ledger(connection)
     await connection.close()
     chance = random.Random(seed)
     async with crew_of(server.dsn, folder, chance) as crew:

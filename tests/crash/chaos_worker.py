@@ -11,13 +11,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import asyncpg
 
-from asyncq import Collect, ConstantRetry, Job, JobContext, JobsContext, StoreUnavailable, task
+from asyncq import Collect, ConstantRetry, Job, JobContext, JobsContext, RetryAfter, StoreUnavailable, task
 from asyncq.cli import logs
 from asyncq.store import claim
 from asyncq.testing import make_worker
+from tests.crash.claims import KEYS, QUEUES, RULE_OF
 from tests.crash.clocks import true_ns
 
 LEASE_S = 3.0
@@ -27,15 +29,18 @@ LONG_EVERY = 97
 NO_SERVER = 75  # the exit code of a process that has found no server at its start
 FOR_EVER = {"max_attempts": 32767, "retry": ConstantRetry(0.1)}
 # The jobs of the client, in turn, by their number.
-KINDS = ("note", "split", "pay", "swept", "book", "kept", "tip", "note")
+PLAIN = ("note", "split", "pay", "swept", "book", "kept", "tip", "note")
+KINDS = (*PLAIN, *RULE_OF)
 # The clock of the schema is moved forward by less.
 KEPT = "300 days"
 
 # The number of items of a job of `split`.
 ITEMS = 3
 
-# The first number of the jobs that are claimed in batches.
+# The first number of the jobs that are claimed in batches; and of those with a limit that are added at once.
 CROWDS = 9_000_000
+BURSTS = 10_000_000
+BACK_OFF_S = 0.3
 
 # Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
@@ -57,7 +62,12 @@ async def create_tables(db: asyncpg.Connection) -> None:
 
 def kind_of(number: int) -> str:
     """The kind of a job."""
-    return "crowd" if number >= CROWDS else KINDS[number % len(KINDS)]
+    return "crowd" if CROWDS <= number < BURSTS else KINDS[number % len(KINDS)]
+
+
+def key_of(number: int) -> str:
+    """The key of a job that has a limit."""
+    return KEYS[number // len(KINDS) % len(KEYS)]
 
 
 def write(word: str, number: int, job: Job | None) -> None:
@@ -186,6 +196,33 @@ async def tip(number: int, ctx: JobContext) -> None:
         await work(number, ctx)
 
 
+async def brief(number: int, key: str, ctx: JobContext) -> None:
+    """Work that is limited by its task and key."""
+    with written_down(number, ctx):
+        await asyncio.sleep(random.choice((0.0, 0.01, 0.05, 0.2)))
+
+
+async def refused(number: int, key: str, ctx: JobContext) -> None:
+    """The same with a service that refuses some calls: the job goes on or is tried again, and others wait."""
+    with written_down(number, ctx):
+        chance = random.random()
+        if chance < 0.1:
+            raise RetryAfter(BACK_OFF_S, partition=True)
+        if chance < 0.2:
+            (now,) = await ctx.query("select asyncq.clock()")
+            await ctx.back_off(BACK_OFF_S)
+            of_group = f"key refused {key}" if ctx.job.queue is None else f"queue {ctx.job.queue}"
+            until = now[0] + timedelta(seconds=BACK_OFF_S)
+            await ctx.query("insert into chaos.backed_off (of_group, until) values ($1, $2)", of_group, until)
+        await asyncio.sleep(random.choice((0.0, 0.02, 0.1)))
+
+
+LIMITED = {
+    name: task(name=name, **FOR_EVER, **rule.options)(refused if name == "refused" else brief)
+    for name, rule in RULE_OF.items()
+}
+
+
 @task(transactional=True, name="slot", **FOR_EVER)
 async def slot(item: str, ctx: JobContext) -> None:
     """A slot of a recurring item, exactly once too."""
@@ -198,7 +235,7 @@ def main() -> None:
     claim.BATCH_FROM = 2
     worker = make_worker(
         sys.argv[1],
-        [note, kept, crowd, split, swept, pay, book, tip, slot],
+        [note, kept, crowd, split, swept, pay, book, tip, slot, *LIMITED.values(), *QUEUES],
         lease=LEASE_S,
         grace=1,
         concurrency=CONCURRENCY,

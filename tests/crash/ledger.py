@@ -96,12 +96,12 @@ def never_ran(numbers: Iterable[int], runs: Iterable[Run]) -> list[int]:
     return sorted({*numbers} - {run.number for run in runs if run.ending == "completed"})
 
 
-def overlapping(runs: Iterable[Run], fates: dict[int, Fate]) -> list[tuple[Run, Run]]:
-    """Yield overlapping runs of one job, or of one serial queue, although no process was stalled."""
+def overlapping(runs: Iterable[Run], fates: dict[int, Fate], serial: Collection[str]) -> list[tuple[Run, Run]]:
+    """Yield overlapping runs of one job, or of one of the serial queues, although no process was stalled."""
     groups: defaultdict[object, list[Run]] = defaultdict(list)
     for run in runs:
         groups[run.number].append(run)
-        if run.queue != "-":
+        if run.queue in serial:
             groups[run.queue].append(run)
     return [
         (earlier, later)

@@ -1,7 +1,8 @@
 """Run all seeded tests for some minutes, each round with a new seed: `python -m tests.crash.soak 30`.
 
-These are chaos, kills under transactional tasks, fuzzing of the parsers, and lives of jobs against models. Failures of
-each statement and standbys run once. The exit code is 1 if a step fails; the command that repeats it is printed.
+These are chaos with its ledger of claims, kills under transactional tasks, fuzzing of the parsers, and lives of jobs
+against models. Failures of each statement and standbys run once. The exit code is 1 if a step fails; the command that
+repeats it is printed.
 """
 
 import json
@@ -54,6 +55,8 @@ class Sums:
     runs: int = 0
     violations: int = 0
     hits: Counter[str] = field(default_factory=Counter)
+    starts: Counter[str] = field(default_factory=Counter)
+    orders: Counter[str] = field(default_factory=Counter)
     failed: list[Step] = field(default_factory=list)
 
     def add(self, line: str) -> None:
@@ -63,6 +66,8 @@ class Sums:
         self.runs += told["runs"]
         self.violations += told["violations"]
         self.hits += Counter(told["hits"])
+        self.starts += Counter(told.get("starts", {}))
+        self.orders += Counter(told.get("orders", {}))
 
 
 def steps(seed: int, left_s: float, is_first: bool) -> Iterator[Step]:
@@ -132,9 +137,9 @@ def soak(minutes: float, others: Sequence[str]) -> int:
                     sums.failed.append(step)
                     print(f"again: {step.replay}", flush=True)
             seeds += 1
-    hits = ", ".join(f"{kind} {count}" for kind, count in sorted(sums.hits.items()))
     print(f"{(time.monotonic() - began) / 60:.1f} minutes, {seeds} seeds: {sums.jobs} jobs, {sums.runs} runs")
-    print(f"hits: {hits}")
+    for name, counts in (("hits", sums.hits), ("orders", sums.orders), ("starts", sums.starts)):
+        print(f"{name}: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}")
     print(f"violations {sums.violations}, failures {len(sums.failed)}")
     for step in sums.failed:
         print(f"again: {step.replay}")

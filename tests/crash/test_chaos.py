@@ -41,8 +41,9 @@ def server() -> Iterator[Server]:
 async def test_all_guarantees_hold_under_faults(server: Server, tmp_path: Path, deck: dict[str, int]) -> None:
     """Every committed job runs, and none too early.
 
-    Work that must be done once is done once, runs do not overlap, and attempts are counted correctly. The laws of the
-    store hold all the time, and the workers leave nothing behind.
+    Work that must be done once is done once, runs do not overlap, and attempts are counted correctly. No more jobs
+    start than limits and rates allow, and none that is paused or backed off, while an operator changes all of these.
+    The laws of the store hold all the time, and the workers leave nothing behind.
     """
     async with chaos_on(server, tmp_path, SEED, deck) as chaos:
         await chaos.reign(SECONDS)

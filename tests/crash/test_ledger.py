@@ -25,7 +25,7 @@ def test_two_runs_at_once_are_seen() -> None:
     """Overlapping runs of one job are found twice, as a job and as a queue."""
     runs = [run(10, 12), run(11, 13, process=1)]
 
-    assert [(runs[0], runs[1])] * 2 == ledger.overlapping(runs, {0: Fate(), 1: Fate()})
+    assert [(runs[0], runs[1])] * 2 == ledger.overlapping(runs, {0: Fate(), 1: Fate()}, ["q"])
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_stalled_process_may_overlap_and_one_that_was_cut_off_may_repeat(
     runs = [run(10, 12), run(11, 13, process=1)]
     fates = {0: fate, 1: Fate()}
 
-    assert (overlaps, repeats) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs, fates)]))
+    assert (overlaps, repeats) == (len(ledger.overlapping(runs, fates, ["q"])), len([*ledger.repeated(runs, fates)]))
 
 
 def test_a_run_that_begins_after_a_pause_of_its_process_is_found() -> None:
@@ -53,7 +53,7 @@ def test_a_run_that_begins_after_a_pause_of_its_process_is_found() -> None:
     runs = [run(10, 16), run(15.1, 15.2, process=1), run(17, 18)]
     fates = {0: Fate(), 1: Fate(stalled=span(9, 15))}
 
-    assert (2, 1) == (len(ledger.overlapping(runs, fates)), len([*ledger.repeated(runs[1:], fates)]))
+    assert (2, 1) == (len(ledger.overlapping(runs, fates, ["q"])), len([*ledger.repeated(runs[1:], fates)]))
 
 
 def test_a_process_that_died_may_repeat() -> None:

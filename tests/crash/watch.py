@@ -93,6 +93,14 @@ async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[
     return []
 
 
+async def wait_for_rest(dsn: str, sql: str, patience_s: float) -> list[str]:
+    """Wait for so long until a query returns no row. Returns some of the remaining rows."""
+    until = time.monotonic() + patience_s
+    while (left := await ask(dsn, sql, 5)) and time.monotonic() < until:
+        await anyio.sleep(0.1)
+    return [str(row[0]) for row in left]
+
+
 async def left_behind(dsn: str) -> list[str]:
     """List locks, claims and connections that remain after closed connections had time to end."""
     for _ in range(100):
