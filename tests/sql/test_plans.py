@@ -386,7 +386,7 @@ async def test_jobs_that_are_stuck_behind_busy_queues_cost_a_fetch_nothing(dsn: 
 
 @STATISTICS
 async def test_a_fetch_from_one_deep_partition_reads_a_few_pages_for_each_job(dsn: str, statistics: str) -> None:
-    """Its limit lets a hundred of 10,000 jobs start. To find each in the index of partitions reads all 10,000 entries."""
+    """Its limit lets a hundred of 10,000 jobs start. The index of partitions would be read to its end for each."""
     wide = """
         insert into asyncq._partitions (id, at_once, key) values (asyncq._partition(1::smallint, 'q0'), 1000, 'q0')"""
     async with temporary_schema(dsn) as schema, session(dsn, schema, **PLANS) as sql:

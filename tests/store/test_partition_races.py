@@ -454,7 +454,7 @@ BETWEEN = {
     "paused": ("select asyncq.pause(queue => 'q')", 0),
     "lowered": ("update asyncq._partitions set at_once = 1", 1),
     "raised": ("update asyncq._partitions set at_once = 3", 3),
-    "backed off": ("update asyncq._partitions set not_before = pg_catalog.now() + interval '1 h'", 0),
+    "backed off": ("update asyncq._partitions set not_before = pg_catalog.now() + interval '50 ms'", 0),
 }
 
 
