@@ -26,8 +26,8 @@ class Violation(msgspec.Struct, frozen=True):
 
     Attributes:
         law: One of `orphan_claim`, `dead_claim`, `broken_series`, `shared_key`, `wrong_count`,
-            `over_limit`, `stranded_partition`, `nameless_task`, `ended_twice`, `batched_twice`, `id_not_given`,
-            `invalid_index`, `stale_key_locks`, `cron_ahead`.
+            `over_limit`, `stranded_partition`, `unmoved_job`, `nameless_task`, `ended_twice`, `batched_twice`,
+            `id_not_given`, `invalid_index`, `stale_key_locks`, `cron_ahead`.
         job_id: The job; None if the case has no job.
         said: The rest of a sentence about it.
     """

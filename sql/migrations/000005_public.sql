@@ -97,6 +97,8 @@ cross join lateral (
     where job.partition >= held.id::bigint << 48 and job.partition < (held.id + 1)::bigint << 48
       and job.locked_by is null and job.attempts < job.max_attempts limit 1000) as ready) as waiting
 where held.name is not null
+  and (num_nonnulls(held.declared, held.overrides, held.paused_at) > 0 or cardinality(uses.tasks) > 0 or counted.running > counted.ended
+    or waiting.jobs > 0)
 union all
 select 'queue', queue.key, coalesce(queue.at_once, 1), queue.rate, queue.per_s, null, null, null, false, '{}', '{}', queue.declared,
   queue.declared_by, null, queue.overrides, queue.set_by, queue.set_at, queue.paused_at,

@@ -246,6 +246,7 @@ WORKER = {
     "function _back_off": "execute",
     "function _partitions_of_claims": "execute",
     "function _pass_on_ends": "execute",
+    "function _end_limits": "execute",
     "function _first_plain": "execute",
     "function _kinds": "execute",
     "function _woken_kinds": "execute",

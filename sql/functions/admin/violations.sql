@@ -71,6 +71,16 @@ create or replace function asyncq.violations() returns table (law text, job_id b
       where wakeup.partition = waiting.partition
         and (wakeup.freed > 0 or wakeup.task_id = waiting.task_id and wakeup.priority = waiting.priority))
   union all
+  -- A job of a task with a limit is in a partition, or will be moved there: fetches do not look for it elsewhere.
+  -- Workers find such a job among the first thousand, see _move_jobs.
+  select 'unmoved_job', job.id, format('is of task %s, which has a limit, and in no partition: nobody starts or moves it', job.task_id)
+  from asyncq._jobs as job
+  join asyncq._tasks as task on task.id = job.task_id
+  where job.partition is null and asyncq._is_ready(job) and task.limit_id is not null and task.unmoved_since is null
+    and job.id not in (
+      select first.id from asyncq._jobs as first where first.partition is null and asyncq._is_ready(first)
+      order by first.priority, first.run_at, first.id limit 1000)
+  union all
   -- The task of a job has a name.
   select 'nameless_task', job.id, format('its task %s has no name: no worker can know it', job.task_id)
   from asyncq._all_jobs() as job

@@ -37,7 +37,8 @@ end
 $$;
 
 -- Insert wakeups for partitions that have a due job, room for it, and no wakeup. That is a defect, and doctor --repair
--- calls this function. Returns the number of these partitions.
+-- calls this function. Also have the jobs moved that have no partition and whose task has a limit. Returns the number of
+-- these partitions.
 create or replace function asyncq._wake_stranded() returns int
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -59,6 +60,9 @@ begin
     where state.reason is null
       and ready.id not in (select wakeup.partition from asyncq._wakeups as wakeup where wakeup.partition is not null);
   perform asyncq._wake_heads(stranded);
+  update asyncq._tasks as task set unmoved_since = pg_current_xact_id()
+    where task.limit_id is not null and task.unmoved_since is null and task.id in (
+      select job.task_id from asyncq._jobs as job where job.partition is null and asyncq._is_ready(job));
   return coalesce(cardinality(stranded), 0);
 end
 $$;

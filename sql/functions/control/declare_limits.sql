@@ -1,6 +1,7 @@
 -- Store the limits that a worker declares when it registers: those of its tasks with their keys, and those of queues.
--- Values that were set by hand stay in force. A task without a limit loses the one that it had. Tasks without a row are
--- left out, and the worker declares them again. The last worker that registers decides.
+-- Values that were set by hand stay in force. A task without a limit loses the one that it had, and a limit that no task
+-- has any more limits nothing. Tasks without a row are left out, and the worker declares them again. The last worker
+-- that registers decides.
 --
 -- Returns the limits and queues that were declared with other values before, with the worker that did that. A row
 -- without values names a task whose row another transaction locks. The worker must not wait for that, nor take such
@@ -16,6 +17,7 @@ declare
   wanted record;
   limit_id smallint;
   moment constant timestamptz := asyncq.now();
+  lost constant smallint[] := array(select changed.was from asyncq._changed_tasks(declaration -> 'tasks') as changed);
 begin
   for wanted in
     select sent ->> 'name' as name, jsonb_strip_nulls(sent::jsonb) - 'name' as given
@@ -38,8 +40,36 @@ begin
   end loop;
   return query select 'task', task.identifier, null::jsonb, null::jsonb, null::text
     from asyncq._declare_tasks(declaration -> 'tasks') as task(identifier);
+  return query select 'limit', unused.name, unused.before, '{}'::jsonb, unused.was_by
+    from asyncq._end_limits(lost, declared_by) as unused;
   return query select 'queue', queue.name, queue.before, queue.after, queue.was_by
     from asyncq._declare_queues(declaration -> 'queues', declared_by) as queue;
+end
+$$;
+
+-- End what was declared for those of these limits that no task has any more: their waiting jobs stay in the partitions,
+-- and start. What was set by hand holds until it is unset. If a task gets such a limit again, it is declared anew.
+create or replace function asyncq._end_limits(ids smallint[], ended_by text) returns table (name text, before jsonb, was_by text)
+  language plpgsql volatile
+  as $$
+#variable_conflict use_column
+declare
+  held asyncq._limits;
+begin
+  -- Of two declarations that take the last two tasks from a limit the second one waits, and then sees the first.
+  perform from asyncq._limits as held where held.id = any(ids) order by held.id for update;
+  for held in
+    select unused.* from asyncq._limits as unused
+    where unused.id = any(ids) and unused.declared is not null
+      and not exists (select from asyncq._tasks as task where task.limit_id = unused.id)
+    order by unused.id
+  loop
+    return query select held.name, held.declared, held.declared_by;
+    held.declared := null;
+    held.declared_at := asyncq.now();
+    held.declared_by := ended_by;
+    perform asyncq._store_limit(held);
+  end loop;
 end
 $$;
 

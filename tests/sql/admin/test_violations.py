@@ -45,6 +45,11 @@ BROKEN = {
     ],
     "wrong_count": [TAKE],
     "stranded_partition": ["update asyncq._jobs set run_at = now() - interval '2 s'", "delete from asyncq._wakeups"],
+    "unmoved_job": [
+        "select asyncq.add_job('t') from generate_series(1, 1000)",
+        "select asyncq.add_job('l', priority => 1)",
+        "update asyncq._tasks set limit_id = 2 where identifier = 'l'",
+    ],
     "over_limit": [
         "select asyncq.add_job('t', queue_name => 'q')",
         f"{TAKE}, shared = true",

@@ -6,8 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.support.jobs import add, fetched
+from tests.support.jobs import add, complete, fetched
 from tests.support.session import KeptConnections, Session
+from tests.support.waiting import wait_until
 
 
 async def declare(sql: Session, by: str = "worker 1", **parts: Any) -> list[Any]:
@@ -129,6 +130,80 @@ async def test_a_task_without_a_limit_loses_it(sql: Session) -> None:
 
     assert [False, True] == await sql.values("select partition is null from asyncq._jobs order by id")
     assert 2 == len(await fetched(sql))
+
+
+async def test_jobs_that_wait_for_a_limit_that_no_task_has_any_more_start(sql: Session) -> None:
+    """They stay in their partitions, which limit nothing. A worker with the old code that starts declares it again."""
+    old = {"at_once": 1, "by": ["k"]}
+    await declare(sql, t={**old})
+    jobs = [await add(sql, payload='{"k": 1}') for _ in range(4)]
+    first = await fetched(sql)
+    ended = await declare(sql, "worker 2", t={})
+    others = await fetched(sql, 2)
+    again = await declare(sql, "worker 3", t={**old})
+
+    assert (jobs[:1], jobs[1:3], []) == (first, others, await fetched(sql))
+    assert [("t", {"at_once": 1}, {}, "worker 1")] == ended
+    assert ([], {"at_once": 1}) == (again, await values(sql, "t"))
+
+
+async def test_a_limit_that_another_task_has_holds_for_all_that_wait(sql: Session) -> None:
+    """Jobs of the task that left it are still among those of the limit until they have run."""
+    for task in ("a", "b"):
+        await sql.rows("select asyncq._store_tasks(array[$1])", task)
+    declaration = {
+        "limits": [{"name": "both", "at_once": 1}],
+        "tasks": [{"identifier": task, "limit": "both", "by": ["k"]} for task in ("a", "b")],
+    }
+    await sql.run("declare_limits", json.dumps(declaration), "worker 1")
+    jobs = [await add(sql, task, payload='{"k": 1}') for task in ("a", "b")]
+    left = await declare(sql, "worker 2", a={})
+
+    assert ([], jobs[:1], {"at_once": 1}) == (left, await fetched(sql), await values(sql, "both"))
+
+
+async def test_what_was_set_by_hand_holds_after_the_last_task_has_left(sql: Session) -> None:
+    """Until it is unset. Then the limit is not listed any more."""
+    await declare(sql, t={"at_once": 1, "by": ["k"]})
+    await sql.execute("select asyncq.set_limit('t', at_once => 2)")
+    jobs = [await add(sql, payload='{"k": 1}') for _ in range(4)]
+    await declare(sql, t={})
+    held = await fetched(sql)
+    listed = await sql.values("select name from asyncq.limits where declared is null")
+    await sql.execute("select asyncq.unset_limit('t')")
+    freed = await fetched(sql)
+    await complete(sql, [dict(row) for row in await sql.rows("select id, lock_token from asyncq._jobs")])
+    await fetched(sql)
+
+    assert (jobs[:2], ["t"], jobs[2:]) == (held, listed, freed)
+    assert [] == await sql.values("select name from asyncq.limits")
+
+
+async def test_of_two_declarations_that_take_the_last_tasks_from_a_limit_one_ends_it(
+    own: Session, kept_connections: KeptConnections
+) -> None:
+    """Neither sees that the other task has left it, until the first one has committed."""
+    for task in ("a", "b"):
+        await own.rows("select asyncq._store_tasks(array[$1])", task)
+    tasks = [{"identifier": task, "limit": "both", "by": None} for task in ("a", "b")]
+    await own.run("declare_limits", json.dumps({"limits": [{"name": "both", "total": 1}], "tasks": tasks}), "w")
+    ended: list[Any] = []
+
+    async def leave() -> None:
+        ended.extend(await declare(own, b={}))
+
+    async with (
+        kept_connections.session(own.schema) as other,
+        kept_connections.session(own.schema) as watcher,
+        anyio.create_task_group() as group,
+        other.connection.transaction(),
+    ):
+        first = await declare(other, a={})
+        group.start_soon(leave)
+        is_blocked = "select exists (select from pg_locks where not granted)"
+        await wait_until(lambda: watcher.value(is_blocked), description="the second declaration to wait")
+
+    assert ([], ["both"], {}) == (first, [name for name, *_ in ended], await values(own, "both"))
 
 
 async def test_the_limit_of_a_paused_task_stays_until_it_has_another_one(sql: Session) -> None:

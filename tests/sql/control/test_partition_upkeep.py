@@ -60,6 +60,22 @@ async def test_a_stranded_partition_is_woken(sql: Session) -> None:
     assert 0 == await sql.value("select asyncq._wake_stranded()")
 
 
+async def test_a_job_that_no_worker_would_move_is_moved_after_a_repair(sql: Session) -> None:
+    """It was added behind a thousand others by a transaction that did not know the limit of its task."""
+    await sql.execute("""
+        select asyncq.add_job('t') from generate_series(1, 1000);
+        select asyncq.add_job('l', priority => 1);
+        update asyncq._tasks set limit_id = 2 where identifier = 'l'""")
+    moved = []
+    for repairs in (False, True):
+        if repairs:
+            await sql.execute("select asyncq._wake_stranded()")
+        await sql.rows("select asyncq._move_jobs(0, 2000)")
+        moved.append(await sql.value("select partition is not null from asyncq._jobs where priority = 1"))
+
+    assert [False, True] == moved
+
+
 async def test_a_key_that_is_full_for_long_is_reported(sql: Session) -> None:
     """Its running jobs may hang: no other job has started since. One without waiting jobs harms nobody."""
     await declare(sql, t={"at_once": 2, "by": ["k"]}, queues={"wide": 2})
