@@ -185,8 +185,8 @@ async def test_of_two_declarations_that_take_the_last_tasks_from_a_limit_one_end
     """Neither sees that the other task has left it, until the first one has committed."""
     for task in ("a", "b"):
         await own.rows("select asyncq._store_tasks(array[$1])", task)
-    tasks = [{"identifier": task, "limit": "both", "by": None} for task in ("a", "b")]
-    await own.run("declare_limits", json.dumps({"limits": [{"name": "both", "total": 1}], "tasks": tasks}), "w")
+    tasks = [{"identifier": task, "limit": "both", "by": ["k"]} for task in ("a", "b")]
+    await own.run("declare_limits", json.dumps({"limits": [{"name": "both", "at_once": 1}], "tasks": tasks}), "w")
     ended: list[Any] = []
 
     async def leave() -> None:
