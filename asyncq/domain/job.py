@@ -297,7 +297,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     No field can refer back to it, so the garbage collector need not visit it; there are many. For `due`, `created` and
     `updated` see `moment.py`. `extras` is JSON, None for most jobs. `expires_at`
     and `deadline_at` are times on the performance counter. `partition` is that of a job that a queue or a limit
-    holds back. `is_packed`: whether such a job was claimed in a batch.
+    holds back. `is_packed`: whether such a job was claimed in a batch. `start_by`: when its handler has to start at the
+    latest, by the clock of leases; None if it need not.
     """
 
     id: int
@@ -322,6 +323,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     deadline_at: float | None = None
     partition: int | None = None
     is_packed: bool = False
+    start_by: float | None = None
 
     @property
     def run_at(self) -> datetime:

@@ -7,6 +7,7 @@ import anyio
 
 from asyncq.domain.job import Claim
 from asyncq.engine.base.identity import Identity
+from asyncq.engine.base.lease import now_s
 from asyncq.engine.collector import Collector
 from asyncq.engine.fetch.inbox import Inbox
 from asyncq.engine.liveness.start_gate import StartGate
@@ -14,6 +15,7 @@ from asyncq.engine.run.executor import Executor
 from asyncq.engine.settle.completer import Completer
 from asyncq.engine.settle.outbox import Outbox
 
+LATE = "a rate counts when they were claimed, and they did not start soon enough"
 REFUSED = "the worker could not prove that it lives, or stops"
 
 
@@ -70,6 +72,9 @@ class JobLoops:
                 if not await self._start_gate.admit(claim):
                     outbox.give_back([claim], REFUSED, worker_id)
                     continue
+            if claim.start_by is not None and now_s() > claim.start_by:
+                outbox.give_back([claim], LATE, self._identity.worker_id)
+                continue
             run, outcome = executor.start(claim)
             never_waited = outcome is not None
             if outcome is None:

@@ -46,11 +46,13 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
         are_woken: After a fetch without partitions: whether some were woken for this worker.
         again_s: After a fetch of partitions: a worker that wanted more has to fetch again after so many seconds. None
             if nothing is left for it.
+        is_rated: After a fetch of partitions: whether a rate counts some of the claims.
     """
 
     claims: list[Claim]
     are_woken: bool = False
     again_s: float | None = None
+    is_rated: bool = False
 
 
 async def fetch_jobs(
@@ -78,15 +80,16 @@ async def fetch_jobs(
     arguments = (worker_id, token, limit, known, forbidden_flags, *cursor, None, after.since_s)
     name, last = ("fetch_partitions", choice) if of_partitions else ("fetch_jobs", yields)
     rows = await line.fetch(name, *arguments, BATCH_FROM, array_text(unbatched), last)
-    of_row = [*rows[0].keys()].index("ids")
+    columns = [*rows[0].keys()]
+    of_row, end = columns.index("ids"), columns.index("is_rated" if of_partitions else "are_woken")
     claims: list[Claim] = []
     for row in rows:
         if row["id"] is not None:
             claims.append(read_claim(*row[:of_row]))
         elif row["ids"] is not None:
-            claims += _read_batch(token, *row[of_row:-1])
+            claims += _read_batch(token, *row[of_row:end])
     if of_partitions:
-        return Fetched(in_order(claims), again_s=rows[0]["again_s"])
+        return Fetched(in_order(claims), again_s=rows[0]["again_s"], is_rated=rows[0]["is_rated"])
     return Fetched(in_order(claims), are_woken=rows[0]["are_woken"])
 
 

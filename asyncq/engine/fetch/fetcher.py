@@ -1,11 +1,13 @@
 """The loop that fetches jobs for one worker."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import anyio
+import msgspec
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import FetchFailed, JobsFetched
@@ -34,6 +36,10 @@ from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
 
+# A claim that a rate counts starts within this time after its fetch was sent, or goes back: the server's period is
+# longer by as much. Where all answers of late took more than half of it, claims have more time: none would ever start.
+LATEST_START_S = 0.1
+OF_LATE = 8
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
@@ -68,6 +74,7 @@ class Fetcher:
         self._shares = shares
         self._is_proven = is_proven
         self._scope = anyio.CancelScope()
+        self._answers_s: deque[float] = deque(maxlen=OF_LATE)  # of fetches of partitions
         self.cursor = FetchCursor()
         self._are_woken = False  # The next fetch begins with the partitions.
 
@@ -197,10 +204,17 @@ class Fetcher:
                     await set_forbidden_flags(self._line, worker_id, forbidden)
                 identity.row_flags = {worker_id: forbidden}
                 which = None if portion is None else portion.which
-                fetched = await fetch_jobs(
-                    self._line, *arguments, of_partitions=portion is not None, choice=which, yields=yields
-                )
+                with Stopwatch() as answer:
+                    fetched = await fetch_jobs(
+                        self._line, *arguments, of_partitions=portion is not None, choice=which, yields=yields
+                    )
                 is_late = now_s() - sent_at > HALF_GRACE_S
+            if portion is not None:
+                self._answers_s.append(answer.took_s)
+            if fetched.is_rated:
+                start_by = sent_at + max(LATEST_START_S, min(self._answers_s) + LATEST_START_S / 2)
+                claims = [msgspec.structs.replace(claim, start_by=start_by) for claim in fetched.claims]
+                fetched = msgspec.structs.replace(fetched, claims=claims)
             if fetched.claims and is_late:
                 fetched = Fetched(await self._still_held(worker_id, fetched.claims))
         except AsyncqError as error:

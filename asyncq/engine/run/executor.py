@@ -29,7 +29,7 @@ from asyncq.domain.outcome import (
 from asyncq.domain.time_limit import NO_EXTRAS, Extras, read_extras
 from asyncq.engine.base import user_code
 from asyncq.engine.base.identity import Identity
-from asyncq.engine.base.lease import Lease
+from asyncq.engine.base.lease import Lease, now_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
@@ -251,7 +251,7 @@ class Executor:
         if isinstance(settling, JobTransaction):
             await settling.begin()
         # Checked here, because the process may have been stopped since the job was started.
-        if not self._lease.is_fresh:
+        if not self._lease.is_fresh or run.claim.start_by is not None:
             await self._prove(run)
         if run.task.signature.is_async:
             return await handler(*args, **kwargs)
@@ -262,10 +262,12 @@ class Executor:
     async def _prove(self, run: Run) -> None:
         run.is_waiting = True
         try:
-            may_begin = await self._is_proven()
+            may_begin = self._lease.is_fresh or await self._is_proven()
         finally:
             run.is_waiting = False
-        if not may_begin:
+        # Other handlers may have kept the loop from running. Collected jobs wait on purpose.
+        start_by = None if run.members is not None else run.claim.start_by
+        if not may_begin or (start_by is not None and now_s() > start_by):
             run.interrupted = True
             raise asyncio.CancelledError
 

@@ -1,6 +1,9 @@
 -- Rates are counted in ten cells for each period: a start in a cell counts until ten more have passed. So in any period
 -- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
 -- cell is stored as cell; cells are the starts in it and in the ten before it.
+--
+-- A handler starts up to 100 ms after the claim that is counted, see LATEST_START_S of the fetcher. So a period is
+-- 100 ms longer here than the rate says.
 
 -- How many starts a rate allows at a moment; null without a rate.
 create or replace function asyncq._allowance(rate int, per_s float8, cell bigint, cells int[], moment timestamptz) returns int
@@ -14,13 +17,13 @@ create or replace function asyncq._allowance(rate int, per_s float8, cell bigint
 -- The number of the cell of a moment.
 create or replace function asyncq._cell(per_s float8, moment timestamptz) returns bigint
   language sql immutable parallel safe
-  as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / per_s)::bigint $$;
+  as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / (per_s + 0.1))::bigint $$;
 
 -- The time from which the oldest counted starts count no longer; null if no start counts.
 create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
   language sql stable parallel safe
   as $$
-  select pg_catalog.to_timestamp((cell - max(age) + 12) * per_s / 10)
+  select pg_catalog.to_timestamp((cell - max(age) + 12) * (per_s + 0.1) / 10)
   from pg_catalog.unnest(cells) with ordinality as past(used, age)
   where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;

@@ -37,8 +37,8 @@ end
 $$;
 
 -- Insert wakeups for partitions that have a due job, room for it, and no wakeup. That is a defect, and doctor --repair
--- calls this function. Also have the jobs moved that have no partition and whose task has a limit. Returns the number of
--- these partitions.
+-- calls this function. It also lets workers move the jobs of limited tasks that have no partition. Returns the number
+-- of these partitions.
 create or replace function asyncq._wake_stranded() returns int
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
 -- Store the limits that a worker declares when it registers: those of its tasks with their keys, and those of queues.
--- Values that were set by hand stay in force. A task without a limit loses the one that it had, and a limit that no task
--- has any more limits nothing. Tasks without a row are left out, and the worker declares them again. The last worker
--- that registers decides.
+-- Values that were set by hand stay in force. A task without a limit loses the one that it had, and a limit that no
+-- task has any more limits nothing. Tasks without a row are left out, and the worker declares them again. The last
+-- worker that registers decides.
 --
 -- Returns the limits and queues that were declared with other values before, with the worker that did that. A row
 -- without values names a task whose row another transaction locks. The worker must not wait for that, nor take such
@@ -48,7 +48,7 @@ end
 $$;
 
 -- End what was declared for those of these limits that no task has any more: their waiting jobs stay in the partitions,
--- and start. What was set by hand holds until it is unset. If a task gets such a limit again, it is declared anew.
+-- and start. What was set by hand holds until it is unset. If a task gets such a limit again, it is declared again.
 create or replace function asyncq._end_limits(ids smallint[], ended_by text) returns table (name text, before jsonb, was_by text)
   language plpgsql volatile
   as $$

@@ -1,4 +1,4 @@
--- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, choice text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, again_s float8
+-- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, choice text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, is_rated bool, again_s float8
 -- Claims up to max due jobs of partitions, in order of priority, run_at, id; of each partition as many as its limit
 -- allows. Of jobs without a partition that come first it leaves as much room as they need; fetch_jobs claims them. The
 -- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are
@@ -6,7 +6,7 @@
 -- exception.
 --
 -- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
--- partitions are those of the jobs of the batch.
+-- partitions are those of the jobs of the batch. is_rated: a rate counts some of these claims.
 --
 -- choice: whose jobs the worker takes, see _chosen; null: all. The wakeups of others are not touched.
 with
@@ -346,7 +346,7 @@ batched_claims as (
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
     array_to_string(meta::text[], chr(30), '') as metas, array_send(partition) as partitions
   from batch)
-select claimed.*, batched_claims.*, case
+select claimed.*, batched_claims.*, exists (select from mine where got > 0 and (rate is not null or (gates[1] in (select id from open_gates where total_rate is not null)) is true)) as is_rated, case
     when (select count(*) from taken) >= $3 then null
     -- This fetch has changed something, and has left wakeups that are due.
     when exists (select from mine)

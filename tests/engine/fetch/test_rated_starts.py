@@ -1,0 +1,84 @@
+"""A rate counts claims. It holds for the starts of handlers too, whatever holds these up."""
+
+import time
+
+import pytest
+
+from asyncq import Client, JobCompleted, JobsReturned, JobStarted, Rate, task
+from asyncq.engine.fetch import fetcher
+from asyncq.engine.fetch.fetcher import OF_LATE
+from asyncq.engine.job_loop import LATE
+from tests.engine.conftest import MakeWorker
+from tests.support.seen import Seen
+
+COUNT, PER_S = 3, 0.5
+
+
+async def test_no_more_handlers_start_in_any_period_than_the_rate_says(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """Handlers that block the event loop hold up claims, which would start together with those of the next period."""
+    starts: list[float] = []
+
+    @task(rate=Rate(COUNT, per=PER_S))
+    async def call(number: int) -> None:
+        starts.append(time.perf_counter())
+        if number % 4 == 0:
+            time.sleep(1.3 * PER_S)  # noqa: ASYNC251 - it has to block
+
+    @task
+    async def warm_up() -> None:
+        """The worker learns how fast fetches of partitions are answered."""
+
+    await make_worker(call).run_once()
+    async with make_worker(call, warm_up, concurrency=10).start():
+        for number in range(OF_LATE):
+            await client.add_job(warm_up, queue=f"q{number}")
+            await seen.wait_for(JobCompleted, number + 1)
+        jobs = await client.add_jobs([call.job(number) for number in range(8)])
+        await seen.wait_for(JobCompleted, OF_LATE + len(jobs))
+    busiest = max(sum(0 <= other - start < PER_S for other in starts) for start in starts)
+
+    assert (COUNT, len(jobs)) == (busiest, len(starts))
+    assert {1} == {event.attempt for event in seen.of(JobCompleted)}
+
+
+async def test_a_claim_that_has_waited_for_a_slot_too_long_goes_back_before_its_start_is_reported(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is not interrupted, which would count in the end."""
+
+    @task(rate=Rate(1000, per=PER_S))
+    async def call() -> None:
+        pass
+
+    await make_worker(call).run_once()
+    await client.add_job(call)
+    with monkeypatch.context() as patch:
+        patch.setattr(fetcher, "LATEST_START_S", -60.0)
+        worker = make_worker(call, concurrency=1)
+        async with worker.start():
+            await seen.wait_for(JobsReturned)
+            patch.undo()
+            await seen.wait_for(JobCompleted)
+
+    assert {LATE} == {event.reason for event in seen.of(JobsReturned)}
+    assert 1 == len(seen.of(JobStarted))
+
+
+async def test_a_claim_that_no_rate_counts_starts_however_late(
+    client: Client, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """To return it would only cost time."""
+
+    @task(queue="q", concurrency=10)
+    async def call(number: int) -> None:
+        if number == 0:
+            time.sleep(1.3 * PER_S)  # noqa: ASYNC251 - it has to block
+
+    await make_worker(call).run_once()
+    await client.add_jobs([call.job(number).with_options(queue=f"q{number}") for number in range(3)])
+    async with make_worker(call, concurrency=10).start():
+        await seen.wait_for(JobCompleted, 3)
+
+    assert [] == [event for event in seen.of(JobsReturned) if event.reason == LATE]
