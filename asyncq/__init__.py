@@ -2,7 +2,7 @@
 
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
-from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, Rights, WorkerInfo
 from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo, SyncAdd, SyncAddMiddleware
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.capabilities import CAPABILITIES
@@ -251,6 +251,7 @@ __all__ = [
     "RaisedInProcess",
     "Rate",
     "Reason",
+    "Rights",
     "Repaired",
     "Resource",
     "ResourceFailed",

@@ -11,6 +11,7 @@ from asyncq.domain.administration import (
     Counts,
     EndedJob,
     Explanation,
+    Rights,
     WorkerInfo,
     check_change,
     check_cleanup,
@@ -774,6 +775,20 @@ class Admin:
         """
         async with self._acquire() as mine:
             return await store.counts(self._database, mine, exact=exact)
+
+    async def rights(self) -> Rights:
+        """Read what the role of the client may do, and what the server is.
+
+        Returns:
+            The rights; on a standby nothing can be changed, whatever the role may do.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await store.rights(self._database, mine)
 
     async def explain(self, job_id: int) -> Explanation:
         """Explain why a job does not run, by the rules by which workers fetch.

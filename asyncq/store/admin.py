@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, Rights, WorkerInfo
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.envelope import PREFIX
 from asyncq.domain.errors import JobNotFound
@@ -155,6 +155,12 @@ async def counts(database: Database, connection: Connection, *, exact: bool) -> 
     rows = await database.fetch(connection, "counts", exact)
     estimated = tuple(sorted(JobState(row["state"]) for row in rows if not row["is_exact"]))
     return Counts(**{row["state"]: row["jobs"] for row in rows}, estimated=estimated)
+
+
+async def rights(database: Database, connection: Connection) -> Rights:
+    """Read what the role of the connection may do."""
+    (row,) = await database.fetch(connection, "rights")
+    return Rights(**row)
 
 
 async def explain(database: Database, connection: Connection, job_id: int) -> Explanation:
