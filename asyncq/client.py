@@ -159,6 +159,11 @@ class Client:
             use.blocks = 0
             await self._close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open in this process."""
+        return self._pool is not None and self._used is not None and self._used.where[0] == os.getpid()
+
     async def open(self) -> None:
         """Open the pool and check the schema, until `close()`; does nothing if it is open.
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from asyncq.web.answers import Refused
+
 logger = logging.getLogger("asyncq")
 
 Action = Literal["add", "cancel", "change", "remove", "control", "cron", "unlock"]
@@ -33,11 +35,13 @@ Authorize = Callable[[MutableMapping[str, Any]], Decision | Awaitable[Decision]]
 
 
 async def access_of(authorize: Authorize, scope: MutableMapping[str, Any]) -> Access | None:
-    """The access of a request; None if it is refused."""
+    """The access of a request; None if it is refused. A `Refused` that `authorize` raises says more."""
     try:
         decision: Any = authorize(scope)
         if inspect.isawaitable(decision):
             decision = await decision
+    except Refused:
+        raise
     except Exception:
         logger.exception("authorize of the dashboard failed: the request is refused")
         return None

@@ -23,7 +23,8 @@ class Dashboard:
     opens it before, and closes it.
 
     Args:
-        client: A client, which the dashboard opens if needed and leaves open; or the DSN of the database.
+        client: A client: if it is not open, the first request opens it, and its owner closes it. Or the DSN of the
+            database.
         authorize: Takes the ASGI scope of a request, and returns `"read"`, `"write"`, an `Access`, or None to refuse
             it; a function or a coroutine function. It has no default. An error refuses the request.
         schema: The schema's name, if a DSN is given; `asyncq` by default.

@@ -36,10 +36,11 @@ class Site:
         self._rights: Rights | None = None
 
     async def open(self) -> Rights:
-        """Open the client, once, and read what its role may do; again after `close`."""
+        """Open the client if it is not open, and read what its role may do, once; again after `close`."""
         async with self._opening:
             if self._rights is None:
-                await self.client.open()
+                if not self.client.is_open:
+                    await self.client.open()
                 self._rights = await timed(self.client.admin.rights())
             return self._rights
 

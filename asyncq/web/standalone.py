@@ -39,21 +39,21 @@ async def serve(
 ) -> None:
     """Serve until a signal; `ready` gets the address, with the token in it, once the database was reached."""
     door = TokenDoor(token, "read" if read_only else "write")
-    async with Client(dsn, schema=schema, pool_size=4) as client:
-        async with Dashboard(
-            client, authorize=door.authorize, read_only=read_only, hide_payloads=hide_payloads
-        ) as dashboard:
-            config = uvicorn.Config(
-                door.around(dashboard),
-                lifespan="off",
-                log_level="warning",
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_S,
-            )
-            with _listening(host, port) as place:
-                name = f"[{host}]" if ":" in host else host
-                ready(f"http://{name}:{place.getsockname()[1]}/?token={token}")
-                await _Server(config, dashboard).serve([place])
+    async with (
+        Client(dsn, schema=schema, pool_size=4) as client,
+        Dashboard(client, authorize=door.authorize, read_only=read_only, hide_payloads=hide_payloads) as dashboard,
+    ):
+        config = uvicorn.Config(
+            door.around(dashboard),
+            lifespan="off",
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        with _listening(host, port) as place:
+            name = f"[{host}]" if ":" in host else host
+            ready(f"http://{name}:{place.getsockname()[1]}/?token={token}")
+            await _Server(config, dashboard).serve([place])
 
 
 def _listening(host: str, port: int) -> socket.socket:
