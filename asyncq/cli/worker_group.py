@@ -89,7 +89,8 @@ class WorkerGroup:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             place.process = subprocess.Popen(
-                [*self._command, "--parent", str(reading)],
+                [*self._command, "--parent", str(reading), "--place", str(place.number)],
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[reading],
                 start_new_session=True,
@@ -181,6 +182,11 @@ def _follow(parent: int) -> None:
     os.set_inheritable(parent, False)  # noqa: FBT003
     os.read(parent, 1)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a worker: systemd gets the notifications of the parent alone."""
+    return {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
 
 
 def _name(number: int) -> str:

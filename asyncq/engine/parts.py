@@ -33,6 +33,7 @@ from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
 from asyncq.engine.liveness.membership import Membership
 from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.maintenance.rounds import Rounds
+from asyncq.engine.probes.vitals import Vitals
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
@@ -67,6 +68,7 @@ class Parts:
         once: bool,
     ) -> None:
         self._options, self._observers = options, observers
+        self._watchdog: LoopWatchdog | None = None
         self.tasks = WorkerTasks()
         self.identity = identity = Identity(registry, options.keep_s or 0.0, choice.exclude)
         self.shares = Shares(choice, identity)
@@ -202,7 +204,20 @@ class Parts:
         )
         after_s = self._options.blocked_after_s
         watchdog = LoopWatchdog(after_s, self.identity, self.executor, self.child_tasks, self._observers.emit)
+        self._watchdog = watchdog
         self.heartbeat.start(callbacks, watchdog)
+
+    def vitals(self, is_stopping: Callable[[], bool]) -> Vitals:
+        """The state that probes report."""
+        return Vitals(
+            identity=self.identity,
+            lease=self.lease,
+            concurrency=self._options.concurrency,
+            running=lambda: len(self.executor.running),
+            stuck=lambda: len(self.stuck.ids()),
+            is_stopping=is_stopping,
+            blocking=lambda: None if self._watchdog is None else self._watchdog.blocking(),
+        )
 
     def leave_loop(self) -> None:
         """Start nothing more in the event loop, and restore its task factory; called once the worker has ended."""

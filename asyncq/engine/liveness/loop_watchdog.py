@@ -154,6 +154,10 @@ class LoopWatchdog:
                 break
         return task, stack
 
+    def blocking(self) -> Run | None:
+        """The job of this worker whose handler the loop is in at this moment; in any thread."""
+        return self.run_of(self._where()[0])
+
     def run_of(self, task: asyncio.Task[Any] | None) -> Run | None:
         """The job of this worker whose handler an asyncio task is, or whose handler has started it; in any thread."""
         if task is None:
