@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from asyncq.domain.address import check_addresses
-from asyncq.domain.around import Middleware, check_lifespan, check_middleware, name_of
+from asyncq.domain.around import AddMiddleware, Middleware, check_lifespan, check_middleware, name_of
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
@@ -88,6 +88,7 @@ class Worker:
         lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
             the last settlement; none by default.
         middleware: Coroutine functions around the runs of all tasks, the first one outermost; none by default.
+        add_middleware: Coroutine functions around the adds of handlers, as `middleware` of a `Client`; none by default.
         processes: How many processes at once for tasks with `run_in="process"`, started on demand; by default as many
             as the machine has CPUs.
         process_memory: How many bytes of memory such a process may use; none by default. One that uses more is killed,
@@ -134,6 +135,7 @@ class Worker:
         migrate: bool = False,
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
+        add_middleware: Sequence[AddMiddleware] = (),
         codec: Codec | None = None,
         overrides: Mapping[Resource[Any], Any] | None = None,
         processes: int | None = None,
@@ -173,6 +175,7 @@ class Worker:
         self._migrate = switch("migrate", migrate)
         self._lifespan = check_lifespan(lifespan)
         self._middleware = check_middleware(middleware)
+        self._add_middleware = check_middleware(add_middleware)
         self._overrides = check_overrides(overrides)
         self._check_resources()
         check_addresses(self._registry)
@@ -332,7 +335,9 @@ class Worker:
     async def _supervise(self, stop: StopRequest, lifespan: Any, *, once: bool, started: anyio.Event | None) -> None:
         """Run with the value of the lifespan, and close the resources after it."""
         with held_by(self):
-            around = Around(self._middleware, self._overrides, lifespan, self._observers)
+            around = Around(
+                self._middleware, self._overrides, lifespan, self._observers, add_middleware=self._add_middleware
+            )
         self._running = Supervisor(
             self._database,
             self._registry,

@@ -417,6 +417,7 @@ class JobEvent(Event, frozen=True, kw_only=True):
     claim: Claim
     task: str
     attempt: int
+    worker_id: int
 
     @property
     def job_id(self) -> int:

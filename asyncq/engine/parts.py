@@ -108,7 +108,9 @@ class Parts:
         running, threads = set[Run](), CapacityLimiter(limit)
         line, lease_s = self.writing, self._options.lease_s
         self.progress = ProgressWriter(line, observers, live=self._reported_runs, start_soon=self.tasks.start_soon)
-        resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
+        resources = HandlerResources(
+            database, self.pool, line, observers, lease_s, self.progress, add_middleware=around.add_middleware
+        )
         self.results = Results(observers, self._options.max_result, database.envelopes)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
