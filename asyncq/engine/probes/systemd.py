@@ -8,15 +8,28 @@ from typing import Self
 
 from asyncq.engine.probes.vitals import Vitals
 
+READY, STOPPING = "READY=1", "STOPPING=1"
 EXTEND_S = 15.0  # a message extends the time to stop by so much; the next one comes before that
 LAST_STEPS_S = 30.0  # a stop takes at most so much longer than the grace period
+
+
+def notify(path: str, *lines: str) -> None:
+    """Send lines to the socket that `NOTIFY_SOCKET` names; nothing if it is none, or cannot take them now."""
+    if not path.startswith(("/", "@")):
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+            line.setblocking(False)  # noqa: FBT003
+            line.sendto("\n".join(lines).encode(), f"\0{path[1:]}" if path.startswith("@") else path)
+    except OSError:
+        pass  # systemd is being replaced, or busy: the next sign of life comes soon.
 
 
 class Notifier:
     """The notifications of one worker; `watchdog_s` is the time within which systemd wants a sign of life."""
 
     def __init__(self, path: str, watchdog_s: float | None, grace_s: float) -> None:
-        self._path = f"\0{path[1:]}" if path.startswith("@") else path
+        self._path = path
         self.watchdog_s = watchdog_s
         self._stop_takes_s = grace_s + LAST_STEPS_S
         self._is_ready = False
@@ -39,7 +52,7 @@ class Notifier:
         if vitals is not None:
             if vitals.identity.worker_id and not self._is_ready:
                 self._is_ready = True
-                lines.append("READY=1")
+                lines.append(READY)
             status = f"STATUS=worker {vitals.identity.worker_id} runs {vitals.running()} of {vitals.concurrency} jobs"
             if status != self._status:
                 self._status = status
@@ -59,17 +72,11 @@ class Notifier:
         first = self._stopping_since is None
         if self._stopping_since is None:
             self._stopping_since = now
-        lines = ["STOPPING=1"] if first else []
+        lines = [STOPPING] if first else []
         if now - self._stopping_since < self._stop_takes_s:
             lines.append(f"EXTEND_TIMEOUT_USEC={int(EXTEND_S * 1_000_000)}")
         return lines
 
     def _send(self, lines: list[str]) -> None:
-        if not lines:
-            return
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-                line.setblocking(False)  # noqa: FBT003
-                line.sendto("\n".join(lines).encode(), self._path)
-        except OSError:
-            pass  # systemd is being replaced, or busy: the next sign of life comes soon.
+        if lines:
+            notify(self._path, *lines)
