@@ -22,6 +22,7 @@ COMMANDS = (
     "limits",
     "pause",
     "cleanup",
+    "metrics",
     "probe",
     "doctor",
     "dashboard",

@@ -73,7 +73,7 @@ def vitals_of(lease: Lease) -> Vitals:
 def event_of(kind: type[JobEvent], task_name: str, **fields: float) -> JobEvent:
     """An event of a job that was due at `DUE_S`."""
     claim = Claim(1, 1, None, 1, 0, 25, 0, 0, 0, int(DUE_S * 1_000_000), 0, 0, None, None, "{}", None, None)
-    return kind(claim=claim, task=task_name, attempt=1, **fields)
+    return kind(claim=claim, task=task_name, attempt=1, worker_id=1, **fields)
 
 
 def test_names_types_and_labels_are_those_of_the_guide() -> None:
