@@ -1,6 +1,6 @@
 """Reports the errors of runs to Sentry. It needs the extra `sentry`: `pip install 'asyncq[sentry]'`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, cast
 
@@ -89,7 +89,7 @@ class Reporting:
         sentry_sdk.capture_event(event, hint)
         vars(error)[_REPORTED] = True
 
-    def _logged(self, event: Any, hint: Mapping[str, Any]) -> Any:
+    def _logged(self, event: Any, hint: Any) -> Any:
         """Tag an event that Sentry makes of a record of asyncq; None for an error that was reported before."""
         record = hint.get("log_record")
         if record is None or not hasattr(record, "asyncq_event"):
@@ -97,7 +97,8 @@ class Reporting:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and any(_REPORTED in vars(each) for each in (error, *members_of(error))):
             return None
-        tags = {f"asyncq.{name}": str(vars(record)[name]) for name in ("task", "job_id") if vars(record).get(name)}
+        fields = cast("dict[str, Any]", vars(record))
+        tags = {f"asyncq.{name}": str(fields[name]) for name in ("task", "job_id") if fields.get(name)}
         event["tags"] = {**tags, **(event.get("tags") or {})}
         return event if self._payloads else _without_variables(event, hint)
 
@@ -124,10 +125,16 @@ def _tag(scope: Scope, task: str, claim: Claim) -> None:
         scope.set_tag("asyncq.queue", claim.queue)
 
 
-def _without_variables(event: Any, _: Mapping[str, Any]) -> Any:
+def _without_variables(event: Any, _: Any) -> Any:
     """Remove the local variables of all frames: the arguments of handlers are the payload."""
     for section in ("exception", "threads"):
-        for value in (event.get(section) or {}).get("values") or ():
-            for frame in (value.get("stacktrace") or {}).get("frames") or ():
+        for value in _members(event, section, "values"):
+            for frame in _members(value, "stacktrace", "frames"):
                 frame.pop("vars", None)
     return event
+
+
+def _members(part: Any, name: str, members: str) -> list[Any]:
+    """A list in a member of a part of an event; empty if the event has none."""
+    found = part.get(name)
+    return cast("list[Any]", found.get(members) or []) if found else []
