@@ -251,7 +251,7 @@ class _Sending(_Operation):
     def __init__(self, span: Span, specs: Sequence[JobSpec]) -> None:
         super().__init__(span)
         self.specs = specs
-        # A job with metadata leaves the batches of fetches: a context that nobody records is not worth that.
+        # A job with metadata is slower to add, and is not handed over: a context that nobody records is not worth that.
         if span.get_span_context().trace_flags.sampled and (texts := _texts_of(span)):
             alone = msgspec.json.encode(texts).decode()
             self.specs = [

@@ -190,7 +190,7 @@ async def test_many_jobs_are_added_in_one_span(dsn: str, schema: str, telemetry:
 async def test_a_context_that_is_not_sampled_leaves_no_trace_in_the_job(
     dsn: str, schema: str, telemetry: Telemetry
 ) -> None:
-    """A job with metadata is slower to add and to fetch."""
+    """A job with metadata is slower to add."""
     tracing = telemetry.tracing(tracer_provider=telemetry.unsampled)
     async with Client(dsn, schema=schema, middleware=[tracing.adds]) as client:
         added = await client.add_job(greet, "Ada")
