@@ -4,6 +4,8 @@ import argparse
 import asyncio
 import sys
 import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from asyncq.cli.failures import INTERRUPTED
 from asyncq.cli.parsing import Commands, add_command, ask, dsn_of
@@ -12,15 +14,18 @@ from asyncq.domain.errors import AsyncqError
 from asyncq.domain.http_address import HttpAddress, http_address
 from asyncq.engine.probes.server import Answer, HttpServer, text_answer
 
+T = TypeVar("T")
+
 READ_S = 10.0  # how long the database may take
 
 PURPOSE = """\
 Print the metrics of the store in the text format of Prometheus.
 
-With --http HOST:PORT it serves them at /metrics, until it is stopped. Each scrape
-reads the database; one that takes longer than 10 s is answered with 503. The
-numbers are those of the whole schema, so run one such command for it. A worker
-with --http shows its own numbers."""
+With --http HOST:PORT it serves them at /metrics, until it is stopped, and at
+/backlog the number of due and running jobs, for autoscalers. Each request reads
+the database; one that takes longer than 10 s is answered with 503. The numbers
+are those of the whole schema, so run one such command for it. A worker with
+--http shows its own numbers."""
 
 EXAMPLES = """\
   asyncq metrics
@@ -53,24 +58,35 @@ async def serve(dsn: str, schema: str, http: HttpAddress) -> None:
     """Serve the metrics of a store until cancelled."""
     from asyncq.metrics import store_metrics
 
-    loop, scrape = asyncio.get_running_loop(), threading.Lock()
+    loop, one = asyncio.get_running_loop(), threading.Lock()
 
-    async def read(accept: str) -> tuple[bytes, str]:
+    async def limited(reading: Coroutine[Any, Any, T]) -> T:
         async with asyncio.timeout(READ_S):
-            return await store_metrics(client, accept)
+            return await reading
 
-    def metrics(accept: str) -> Answer:
-        with scrape:  # Many scrapers share one connection.
+    def ask_loop(reading: Coroutine[Any, Any, T]) -> T | Answer:
+        with one:  # All requests share one connection.
             try:
-                page, kind = asyncio.run_coroutine_threadsafe(read(accept), loop).result()
+                return asyncio.run_coroutine_threadsafe(limited(reading), loop).result()
             except TimeoutError:
                 return text_answer(503, f"the database did not answer within {READ_S:g} s")
             except AsyncqError as error:
                 return text_answer(503, str(error))
-        return Answer(200, page, kind)
+
+    def metrics(accept: str) -> Answer:
+        page = ask_loop(store_metrics(client, accept))
+        return page if isinstance(page, Answer) else Answer(200, *page)
+
+    def backlog(_: str) -> Answer:
+        counts = ask_loop(client.admin.counts())
+        if isinstance(counts, Answer):
+            return counts
+        return Answer(200, f'{{"jobs": {counts.available + counts.active}}}\n'.encode(), "application/json")
 
     async with Client(dsn, schema=schema, pool_size=1) as client:
-        server = HttpServer(http, {"/metrics": metrics, "/healthz": lambda _: text_answer(200, "ok")})
+        server = HttpServer(
+            http, {"/metrics": metrics, "/backlog": backlog, "/healthz": lambda _: text_answer(200, "ok")}
+        )
         thread = threading.Thread(target=server.serve_forever, name="asyncq metrics", daemon=True)
         thread.start()
         print(f"metrics: http://{server.address}/metrics", file=sys.stderr, flush=True)

@@ -91,11 +91,13 @@ async def test_the_command_serves_them_until_it_is_stopped(
         await client.add_job("greet")
         second = await fetch(url, accept="application/openmetrics-text; version=1.0.0")
         health = await fetch(url.replace("metrics", "healthz"))
+        backlog = await fetch(url.replace("metrics", "backlog"))
         process.signal(signal.SIGINT)
         code = await process.end()
 
     assert (0, 200, 130) == (first.value("asyncq_store_backlog"), health.status, code)
     assert "asyncq_store_backlog 1.0\n" in second.text
+    assert (backlog.text, backlog.headers["content-type"]) == ('{"jobs": 1}\n', "application/json")
 
 
 async def test_a_database_that_cannot_be_used_is_503_and_says_why(
