@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -20,7 +20,8 @@ class Telemetry:
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
-        self.traces = TracerProvider(shutdown_on_exit=False)
+        # Its own limit of links would hide that of asyncq.
+        self.traces = TracerProvider(shutdown_on_exit=False, span_limits=SpanLimits(max_links=10_000))
         self.traces.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.unsampled = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
         self.reader = InMemoryMetricReader()
