@@ -119,6 +119,7 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
+from asyncq.domain.finding import ChangedJobs, Depth, FailedJob, FailureGroup, JobFilter, JobPage, Matching, RunningJob
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.limit_info import LimitInfo, LimitValues, PartitionInfo
@@ -149,6 +150,7 @@ __all__ = [
     "AsyncqError",
     "Attempt",
     "Call",
+    "ChangedJobs",
     "Checkup",
     "ClaimLost",
     "Client",
@@ -174,6 +176,7 @@ __all__ = [
     "CronStatus",
     "CrontabProblem",
     "DeadRows",
+    "Depth",
     "Discard",
     "DuplicateJob",
     "Ended",
@@ -182,6 +185,8 @@ __all__ = [
     "Event",
     "Explanation",
     "ExponentialRetry",
+    "FailedJob",
+    "FailureGroup",
     "FetchFailed",
     "Finding",
     "FirstJobs",
@@ -204,11 +209,13 @@ __all__ = [
     "JobEvent",
     "JobExpired",
     "JobFailedError",
+    "JobFilter",
     "JobInterrupted",
     "JobKeyMode",
     "JobLost",
     "JobNotFound",
     "JobOptions",
+    "JobPage",
     "JobRetried",
     "JobSnoozed",
     "JobSpec",
@@ -234,6 +241,7 @@ __all__ = [
     "ListenLost",
     "LoopBlocked",
     "MaintenanceFailed",
+    "Matching",
     "Middleware",
     "Observer",
     "ObserverFailed",
@@ -264,6 +272,7 @@ __all__ = [
     "RetryPolicy",
     "Rights",
     "RunInfo",
+    "RunningJob",
     "SchemaError",
     "SchemaMissing",
     "SchemaTooNew",

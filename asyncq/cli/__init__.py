@@ -17,6 +17,8 @@ COMMANDS = (
     "roles",
     "add",
     "jobs",
+    "tasks",
+    "queues",
     "cron",
     "workers",
     "limits",

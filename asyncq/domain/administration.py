@@ -237,12 +237,6 @@ def kept_tasks(given: Any) -> list[str] | None:
     return names
 
 
-def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
-    """Raise InvalidJob unless the size of a page, called `field`, is 1 to 1000, and `after` is 0 or an id."""
-    check_number(field, limit, 1, MOST_LISTED, "22023")
-    check_number("after", after, 0, BIGINT, "22023")
-
-
 def check_history(state: Any, since: Any, before: Any, limit: Any) -> None:
     """Check the arguments of a listing of the history; raises InvalidJob for the first one that is not valid."""
     if state is not None and state_of(state) not in ENDED_STATES:

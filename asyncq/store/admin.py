@@ -102,21 +102,6 @@ async def get_job_by_key(database: Database, connection: Connection, key: str) -
     return _only(await _jobs(database, connection, "get_job_by_key", key))
 
 
-async def list_jobs(
-    database: Database,
-    connection: Connection,
-    *,
-    state: JobState | None,
-    task: str | None,
-    queue: str | None,
-    flag: str | None,
-    after: int,
-    limit: int,
-) -> list[Job]:
-    """Read a page of jobs, in the order of their ids."""
-    return await _jobs(database, connection, "list_jobs", state and str(state), task, queue, flag, after, limit)
-
-
 async def list_history(
     database: Database,
     connection: Connection,
