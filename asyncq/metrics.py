@@ -17,6 +17,8 @@ from asyncq.domain.cron.item import CronItem
 from asyncq.domain.cron.slot import next_run
 from asyncq.domain.cron.status import CronStatus
 from asyncq.domain.errors import ConfigurationError
+from asyncq.domain.finding import Depth
+from asyncq.engine.probes.counters import MOST_TASKS, OTHER
 from asyncq.store.checkup import dead_rows
 
 try:
@@ -34,6 +36,9 @@ class _Look(msgspec.Struct):
     """What was read of a store."""
 
     counts: Counts
+    backlog: int
+    oldest_due_s: float | None
+    depths: Sequence[Depth]
     workers: Sequence[WorkerInfo]
     items: Sequence[CronStatus]
     dead: Sequence[DeadRows]
@@ -57,6 +62,9 @@ async def store_metrics(client: Client, accept: str = "") -> tuple[bytes, str]:
     """
     look = _Look(
         counts=await client.admin.counts(),
+        backlog=await client.admin.backlog(),
+        oldest_due_s=await client.admin.oldest_due(),
+        depths=await client.admin.depths_by(queues=1),
         workers=await client.admin.list_workers(),
         items=await client.cron.list_items(),
         dead=await _dead_rows(client.admin),
@@ -84,8 +92,10 @@ class _StoreCollector(Collector):
         look = self._look
         jobs = {state: getattr(look.counts, state) for state in _STATES}
         yield _labelled("asyncq_store_jobs", "Jobs in each state.", "state", jobs)
-        backlog = look.counts.available + look.counts.active
-        yield GaugeMetricFamily("asyncq_store_backlog", "Due and running jobs.", value=backlog)
+        yield _labelled("asyncq_store_due_jobs", "Due jobs of each task.", "task", _due(look.depths))
+        yield GaugeMetricFamily("asyncq_store_backlog", "Due and running jobs, up to 10,000.", value=look.backlog)
+        oldest_s = look.oldest_due_s or 0.0
+        yield GaugeMetricFamily("asyncq_store_oldest_due_seconds", "The age of the oldest due job.", value=oldest_s)
         states = Counter(worker.state for worker in look.workers)
         found = {state: states[state] for state in _OF_WORKERS}
         yield _labelled("asyncq_store_workers", "Workers in each state.", "state", found)
@@ -99,6 +109,15 @@ class _StoreCollector(Collector):
         yield _labelled("asyncq_store_cron_overdue_seconds", said, "item", overdue)
         dead = {table.table: table.dead for table in look.dead}
         yield _labelled("asyncq_store_dead_rows", "Rows that vacuum has to remove.", "table", dead)
+
+
+def _due(depths: Sequence[Depth]) -> dict[str, int]:
+    """The due jobs by task; tasks beyond the first ones share a label, as in the metrics of workers."""
+    of_tasks = sorted(((each.due, each.task) for each in depths if each.task is not None), reverse=True)
+    found = {task: due for due, task in of_tasks[:MOST_TASKS]}
+    if rest := of_tasks[MOST_TASKS:]:
+        found[OTHER] = found.get(OTHER, 0) + sum(due for due, _ in rest)
+    return found
 
 
 def _overdue_s(status: CronStatus, now: datetime) -> float:

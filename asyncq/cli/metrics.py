@@ -78,10 +78,8 @@ async def serve(dsn: str, schema: str, http: HttpAddress) -> None:
         return page if isinstance(page, Answer) else Answer(200, *page)
 
     def backlog(_: str) -> Answer:
-        counts = ask_loop(client.admin.counts())
-        if isinstance(counts, Answer):
-            return counts
-        return Answer(200, f'{{"jobs": {counts.available + counts.active}}}\n'.encode(), "application/json")
+        jobs = ask_loop(client.admin.backlog())
+        return jobs if isinstance(jobs, Answer) else Answer(200, f'{{"jobs": {jobs}}}\n'.encode(), "application/json")
 
     async with Client(dsn, schema=schema, pool_size=1) as client:
         server = HttpServer(

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from anyio.to_thread import run_sync
 
-from asyncq import Client, CronItem, Worker, task
+from asyncq import Client, CronItem, JobSpec, Worker, task
 from asyncq.cli import main
 from asyncq.metrics import store_metrics
 from tests.engine.probes.test_counters import documented, exported
@@ -35,6 +35,7 @@ async def page_of(client: Client) -> Page:
 async def test_names_types_and_labels_are_those_of_the_guide(dsn: str, schema: str, client: Client) -> None:
     """They are a contract, as those of workers."""
     await client.cron.add(CronItem("greet", "0 3 * * *"))
+    await client.add_job(greet)
 
     assert documented("asyncq_store_") == exported((await page_of(client)).text)
 
@@ -57,6 +58,8 @@ async def test_the_numbers_are_those_of_the_store(dsn: str, schema: str, client:
         during.value("asyncq_store_slots"),
     )
     assert before.value("asyncq_store_dead_rows", table="_jobs") is not None
+    assert 2 == before.value("asyncq_store_due_jobs", task="greet")
+    assert 0 < (before.value("asyncq_store_oldest_due_seconds") or 0) < 60
 
 
 async def test_a_slot_that_is_no_job_yet_is_overdue(client: Client, db: asyncpg.Connection, schema: str) -> None:
@@ -71,6 +74,15 @@ async def test_a_slot_that_is_no_job_yet_is_overdue(client: Client, db: asyncpg.
 
     assert 0 == overdue["new"]
     assert 3500 < (overdue["often"] or 0) < 3700
+
+
+async def test_due_jobs_of_tasks_beyond_the_first_200_share_one_label(client: Client) -> None:
+    """As in the metrics of workers; none is lost."""
+    await client.add_jobs([JobSpec(task=f"t{number}") for number in range(250)])
+    samples = (await page_of(client)).samples.items()
+    found = {dict(labels)["task"]: due for (name, labels), due in samples if name == "asyncq_store_due_jobs"}
+
+    assert (201, 50, 250) == (len(found), found["other"], sum(found.values()))
 
 
 async def test_the_command_prints_them(dsn: str, schema: str, client: Client, capsys: Output) -> None:
