@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import msgspec
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -62,23 +63,24 @@ def endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         except Refused as refused:
             value = refusal(refused)
         except AsyncqError as error:
-            value = _document({"error": _described(error)}, status_of(error))
+            value = document({"error": _described(error)}, status_of(error))
         finally:
             _database_s.reset(token)
-        response = value if isinstance(value, Response) else _document(value)
+        response = value if isinstance(value, Response) else document(value)
         response.headers["server-timing"] = f"db;dur={spent[0] * 1000:.1f}"
         return response
 
     return answer
 
 
-def _document(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+def document(value: Any, status: int = 200, background: BackgroundTask | None = None) -> Response:
+    """A value as JSON; `background` is run after the answer."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json", background=background)
 
 
 def refusal(refused: Refused) -> Response:
     """The answer to a request that is refused."""
-    response = _document({"error": {"type": "Refused", "message": refused.message, "code": None}}, refused.status)
+    response = document({"error": {"type": "Refused", "message": refused.message, "code": None}}, refused.status)
     if refused.retry_after_s is not None:
         response.headers["retry-after"] = str(refused.retry_after_s)
     return response

@@ -10,6 +10,7 @@ from asyncq.client import Client
 from asyncq.domain.administration import Rights
 from asyncq.web.access import ACTIONS, Action
 from asyncq.web.answers import Refused, timed
+from asyncq.web.bulk import Bulk
 from asyncq.web.guard import access
 from asyncq.web.live import Live
 from asyncq.web.redaction import Redaction
@@ -31,6 +32,7 @@ class Site:
         self.client = client
         self.redaction = redaction
         self.live = live
+        self.bulk = Bulk()
         self._read_only = read_only
         self._opening = asyncio.Lock()
         self._rights: Rights | None = None
