@@ -1,4 +1,4 @@
-"""`asyncq dashboard`: serve the dashboard by itself, on this machine unless told otherwise."""
+"""`asyncq dashboard`: serve the dashboard by itself, by default only to this machine."""
 
 import argparse
 import asyncio

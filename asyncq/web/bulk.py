@@ -48,9 +48,9 @@ class Bulk:
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
 
-    def begin(self, action: str, filter: dict[str, Any], by: str, total: int) -> Operation:
+    def begin(self, action: str, wanted: dict[str, Any], by: str, total: int) -> Operation:
         """Remember a new operation; `run` does it."""
-        operation = Operation(secrets.token_hex(8), action, filter, by, total, datetime.now(UTC))
+        operation = Operation(secrets.token_hex(8), action, wanted, by, total, datetime.now(UTC))
         self._operations[operation.id] = operation
         for old in list(self._operations)[:-MOST_KEPT]:
             if self._operations[old].state != "running":

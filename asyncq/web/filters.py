@@ -1,6 +1,7 @@
 """Reads filters of jobs from addresses and bodies."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,8 +11,18 @@ from asyncq.web.answers import Refused
 from asyncq.web.redaction import Redaction
 
 
-class Filter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A filter whose members are all known."""
+class Given(msgspec.Struct, forbid_unknown_fields=True):
+    """The members of a filter in an address or a body."""
+
+    state: str | None = None
+    task: str | None = None
+    queue: str | None = None
+    flag: str | None = None
+    key: str | None = None
+    has: Any = None
+    error: str | None = None
+    due_before: datetime | None = None
+    added_after: datetime | None = None
 
 
 def filter_of(given: Mapping[str, Any], redaction: Redaction) -> JobFilter:
@@ -28,7 +39,7 @@ def filter_of(given: Mapping[str, Any], redaction: Redaction) -> JobFilter:
         except msgspec.DecodeError as error:
             raise Refused(422, f"has is no JSON: {error}") from error
     try:
-        found = msgspec.convert(members, Filter, strict=False)
+        found = JobFilter(**msgspec.structs.asdict(msgspec.convert(members, Given, strict=False)))
     except msgspec.ValidationError as error:
         raise Refused(422, f"the filter is not valid: {error}") from error
     if found.has is not None:

@@ -39,6 +39,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if path_of(scope) != "/" and scope["path"].endswith("/"):
+            # Litestar ends each path below a mount with a slash.
+            scope = {**scope, "path": scope["path"].rstrip("/")}
         sender = _Sender(send)
         try:
             if path_of(scope) not in OPEN_PATHS:

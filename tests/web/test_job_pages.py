@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from playwright.async_api import expect
 
-from asyncq import Client, JobContext, JobState, Worker, task
+from asyncq import Client, JobCancelled, JobContext, JobState, Worker, task
 from tests.support.browser import page
-from tests.support.waiting import wait_until
+from tests.support.seen import Seen
 from tests.web.pages import answer, hear, press, see
 
 
@@ -82,10 +82,10 @@ async def test_a_waiting_job_is_ended_on_its_page(
 
 
 async def test_a_running_job_is_cancelled_on_the_page_of_workers(
-    client: Client, address: str, browser: str, dsn: str, schema: str
+    client: Client, address: str, browser: str, dsn: str, schema: str, seen: Seen
 ) -> None:
     """The handler of a live worker ends."""
-    worker = Worker(dsn, [wait], schema=schema)
+    worker = Worker(dsn, [wait], schema=schema, observers=[seen])
     async with worker.start(), page(browser) as shown:
         job = await client.add_job(wait, 600)
         await shown.goto(f"{address}#/workers")
@@ -94,10 +94,7 @@ async def test_a_running_job_is_cancelled_on_the_page_of_workers(
         await answer(shown, "Cancel the job")
         await hear(shown, "It is cancelled.")
 
-        async def is_gone() -> bool:
-            return [] == await client.admin.running()
-
-        await wait_until(is_gone)
+        await seen.wait_for(JobCancelled)
 
 
 async def test_a_job_is_found_by_its_payload_and_its_error(
@@ -181,4 +178,4 @@ async def test_a_job_is_added_on_the_page(client: Client, address: str, browser:
         await see(shown, "no worker is alive")
 
     (job,) = (await client.admin.find_jobs()).jobs
-    assert ("wait", "q", '{"seconds": 2}') == (job.task, job.queue, job.payload)
+    assert ("wait", "q", '{"seconds":2}') == (job.task, job.queue, job.payload)

@@ -11,6 +11,8 @@ from tests.web.pages import LIMIT_MS, see
 
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 PAGES = ("", "jobs", "tasks", "tasks/hello", "queues", "limits", "cron", "workers", "bulk", "jobs/{id}")
+FINDINGS = "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((one) => one.html)]))"
+TITLES = {"j": "Jobs", "t": "Tasks", "q": "Queues", "l": "Limits", "c": "Recurring jobs", "w": "Workers"}
 HOSTILE = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>"
 
 
@@ -36,8 +38,7 @@ async def test_each_page_is_accessible_narrow_and_unharmed(
             await shown.wait_for_selector("h1", timeout=LIMIT_MS)
             await shown.wait_for_load_state("networkidle")
             await shown.evaluate(AXE)
-            found = await shown.evaluate("axe.run().then(({ violations }) => violations.map((one) => [one.id, one.nodes.map((n) => n.html)]))")
-            assert [] == found, name
+            assert [] == await shown.evaluate(FINDINGS), name
             assert 380 >= await shown.evaluate("document.documentElement.scrollWidth"), name
             assert await shown.evaluate("window.broken === undefined"), name
 
@@ -47,7 +48,7 @@ async def test_keys_lead_to_the_pages(client: Client, address: str, browser: str
     async with page(browser) as shown:
         await shown.goto(address)
         await see(shown, "Overview")
-        for key, title in {"j": "Jobs", "t": "Tasks", "q": "Queues", "l": "Limits", "c": "Recurring jobs", "w": "Workers"}.items():
+        for key, title in TITLES.items():
             await shown.keyboard.press(key)
             await shown.wait_for_selector(f"h1:text-is('{title}')", timeout=LIMIT_MS)
         await shown.keyboard.press("j")

@@ -6,9 +6,10 @@ import msgspec
 from starlette.requests import Request
 
 from asyncq.domain.limit import Rate
+from asyncq.domain.limit_info import phrase
 from asyncq.web.answers import Refused, body_of, timed
 from asyncq.web.guard import access
-from asyncq.web.site import site_of
+from asyncq.web.site import Site, site_of
 
 
 class Target(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,7 +74,13 @@ async def _change(request: Request, act: str) -> Any:
 async def _limits(request: Request) -> Any:
     site = site_of(request)
     await site.open()
-    return {"limits": await timed(site.client.admin.limits())}
+    return await _shown(site)
+
+
+async def _shown(site: Site) -> dict[str, Any]:
+    """All limits, each with its values as a phrase."""
+    limits = await timed(site.client.admin.limits())
+    return {"limits": [{**msgspec.structs.asdict(one), "said": phrase(one.values, one.kind)} for one in limits]}
 
 
 async def _partitions(request: Request) -> Any:
@@ -103,7 +110,7 @@ async def _set(request: Request) -> Any:
             )
         )
     site.note(request, "set a limit", limit=name, key=values.key)
-    return {"limits": await timed(admin.limits())}
+    return await _shown(site)
 
 
 def _rate(given: PerTime | None | msgspec.UnsetType) -> Any:
@@ -116,7 +123,7 @@ async def _unset(request: Request) -> Any:
     key = body_of(await request.body(), Key).key
     await timed(site.client.admin.unset_limit(name, key))
     site.note(request, "unset a limit", limit=name, key=key)
-    return {"limits": await timed(site.client.admin.limits())}
+    return await _shown(site)
 
 
 def _name(request: Request) -> str | None:

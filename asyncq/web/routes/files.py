@@ -19,13 +19,15 @@ TYPES = {
 
 async def _page(request: Request) -> Response:
     """The page. Its addresses are relative: without the last slash of its own they would lead elsewhere."""
-    if not request.url.path.endswith("/"):
-        return RedirectResponse(request.url.path.rpartition("/")[2] + "/", 307)
+    # As it was asked for: the path of a mounted application may have a slash more.
+    asked: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    if not asked.endswith(b"/"):
+        return RedirectResponse(asked.decode("latin-1").rpartition("/")[2] + "/", 307)
     return _file(request, "index.html")
 
 
 async def _static(request: Request) -> Response:
-    return _file(request, request.path_params["name"].rstrip("/"))
+    return _file(request, request.path_params["name"])
 
 
 def _file(request: Request, name: str) -> Response:

@@ -1,10 +1,9 @@
 // What asyncq does now, what is wrong, and why.
 
 import { html } from "../vendor/preact.js";
-import { Chart } from "../chart.js";
 import { duration, number, shortened } from "../format.js";
 import { useLive } from "../live.js";
-import { Fault, Link, Loaded, Table, When, query, useGet } from "../parts.js";
+import { Link, Loaded, Table, When, query, useGet } from "../parts.js";
 import { STATES, STATE_WORDS } from "../words.js";
 
 export function Overview() {
@@ -12,7 +11,6 @@ export function Overview() {
   const failures = useGet("failures", 10000);
   return html`<h1>Overview</h1>
     <${Loaded} state=${live}>${(seen) => html`<${Now} seen=${seen} />`}<//>
-    <${Charts} />
     <h2>Failed for good, by error</h2>
     <${Loaded} state=${failures}>${({ failures }) => html`<${Failures} rows=${failures} />`}<//>`;
 }
@@ -40,20 +38,6 @@ function Now({ seen }) {
 export function pauseWords({ what, name, key }) {
   if (what === "everything") return "Everything is paused";
   return what === "key" ? `The key ${key} of the limit ${name} is paused` : `The ${what} ${name} is paused`;
-}
-
-function Charts() {
-  const state = useGet("series?minutes=60", 10000);
-  if (!state.value) return html`<${Fault} error=${state.error} />`;
-  const { ended, depths } = state.value;
-  return html`<div class="charts">
-    <${Chart} title="Ended attempts a minute" at=${ended.at} lines=${[
-      ["completed", ended.completed], ["retried", ended.retried], ["discarded", ended.discarded]]} />
-    <${Chart} title="Seconds from due to start, and of a run (95 of 100)" at=${ended.at} unit="s" lines=${[
-      ["wait", ended.waited_p95], ["run", ended.took_p95]]} />
-    <${Chart} title="Waiting and running jobs" at=${depths.at} lines=${[
-      ["available", depths.available], ["active", depths.active]]} />
-  </div>`;
 }
 
 function Failures({ rows }) {
