@@ -2,7 +2,7 @@
 
 from asyncq.admin import Admin
 from asyncq.client import Client, add_job
-from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, Rights, WorkerInfo
 from asyncq.domain.around import Add, AddMiddleware, Call, Middleware, RunInfo, SyncAdd, SyncAddMiddleware
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.capabilities import CAPABILITIES
@@ -98,6 +98,7 @@ from asyncq.domain.events import (
     PartRecovered,
     Paused,
     PollingOnly,
+    ProbesStarted,
     ResourceFailed,
     ResultIgnored,
     ResultRefused,
@@ -118,6 +119,7 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
+from asyncq.domain.finding import ChangedJobs, Depth, FailedJob, FailureGroup, JobFilter, JobPage, Matching, RunningJob
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.limit_info import LimitInfo, LimitValues, PartitionInfo
@@ -148,6 +150,7 @@ __all__ = [
     "AsyncqError",
     "Attempt",
     "Call",
+    "ChangedJobs",
     "Checkup",
     "ClaimLost",
     "Client",
@@ -173,6 +176,7 @@ __all__ = [
     "CronStatus",
     "CrontabProblem",
     "DeadRows",
+    "Depth",
     "Discard",
     "DuplicateJob",
     "Ended",
@@ -181,6 +185,8 @@ __all__ = [
     "Event",
     "Explanation",
     "ExponentialRetry",
+    "FailedJob",
+    "FailureGroup",
     "FetchFailed",
     "Finding",
     "FirstJobs",
@@ -203,11 +209,13 @@ __all__ = [
     "JobEvent",
     "JobExpired",
     "JobFailedError",
+    "JobFilter",
     "JobInterrupted",
     "JobKeyMode",
     "JobLost",
     "JobNotFound",
     "JobOptions",
+    "JobPage",
     "JobRetried",
     "JobSnoozed",
     "JobSpec",
@@ -233,6 +241,7 @@ __all__ = [
     "ListenLost",
     "LoopBlocked",
     "MaintenanceFailed",
+    "Matching",
     "Middleware",
     "Observer",
     "ObserverFailed",
@@ -245,6 +254,7 @@ __all__ = [
     "Paused",
     "PollingOnly",
     "PoolExhausted",
+    "ProbesStarted",
     "ProcessDied",
     "Progress",
     "Queue",
@@ -260,7 +270,9 @@ __all__ = [
     "Resumed",
     "RetryAfter",
     "RetryPolicy",
+    "Rights",
     "RunInfo",
+    "RunningJob",
     "SchemaError",
     "SchemaMissing",
     "SchemaTooNew",

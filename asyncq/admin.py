@@ -1,7 +1,6 @@
 """`Admin`: reads and changes jobs, on the client's pool or on the caller's connection."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,12 +10,12 @@ from asyncq.domain.administration import (
     Counts,
     EndedJob,
     Explanation,
+    Rights,
     WorkerInfo,
     check_change,
     check_cleanup,
     check_history,
     check_job_id,
-    check_page,
     check_wanted,
     job_ids,
     kept_tasks,
@@ -38,16 +37,17 @@ from asyncq.domain.limit_info import (
 )
 from asyncq.domain.pause import Pause, check_pause
 from asyncq.domain.states import JobState
+from asyncq.finding import JobSearch
 from asyncq.store import admin as store
 from asyncq.store import checkup as checkups
 from asyncq.store import limit_admin, pauses
 from asyncq.store.callers import changing
-from asyncq.store.database import CallersConnection, Connection, Database
+from asyncq.store.database import CallersConnection
 
 SAFE_CLEANUP = ("GC_JOB_QUEUES", "GC_TASK_IDENTIFIERS")
 
 
-class Admin:
+class Admin(JobSearch):
     """Reads and changes jobs; `client.admin` is one.
 
     A method that changes jobs takes their ids and returns the changed jobs, in the order of their ids. It does not
@@ -60,10 +60,6 @@ class Admin:
         database: The database of the jobs.
         acquire: Opens a connection for a call.
     """
-
-    def __init__(self, database: Database, acquire: Callable[[], AbstractAsyncContextManager[Connection]]) -> None:
-        self._database = database
-        self._acquire = acquire
 
     async def cancel_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False
@@ -258,7 +254,7 @@ class Admin:
         """Read the workers, and unknown owners of claims, in the order of their ids.
 
         Returns:
-            The workers, each with its state and the number of its jobs. Reads all jobs: about 0.1 s for each million.
+            The workers, each with its state and the number of its claims, which an index has.
 
         Raises:
             StoreError: The database cannot be used.
@@ -343,85 +339,6 @@ class Admin:
         check_job_id(job_id)
         async with self._acquire() as mine:
             return await store.errors(self._database, mine, job_id)
-
-    async def list_jobs(
-        self,
-        *,
-        state: JobState | str | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        flag: str | None = None,
-        limit: int = 100,
-        after: int = 0,
-    ) -> list[Job]:
-        """Read a page of jobs, in the order of their ids.
-
-        Args:
-            state: Only jobs in this state; any state by default.
-            task: Only jobs of this task.
-            queue: Only jobs of this queue.
-            flag: Only jobs with this flag.
-            limit: How many at most, 1 to 1000; 100 by default.
-            after: Only jobs with a greater id: the last one of the page before; 0 by default.
-
-        Returns:
-            The jobs, with their payloads; fewer than `limit` only on the last page. Pages stay correct while jobs are
-            added and end.
-
-        Raises:
-            InvalidJob: An argument is out of range, or a name is not valid.
-            StoreError: The database cannot be used.
-
-        A page of a large table is as fast as one of a small table, unless few jobs match. Then all jobs before them are
-        read, about half a second for each million. If cancelled, nothing was changed: it only reads.
-        """
-        check_page(limit, after)
-        check_wanted(task=task, queue=queue, flag=flag)
-        of = None if state is None else state_of(state)
-        async with self._acquire() as mine:
-            return await store.list_jobs(
-                self._database, mine, state=of, task=task, queue=queue, flag=flag, after=after, limit=limit
-            )
-
-    async def iter_jobs(
-        self,
-        *,
-        state: JobState | str | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        flag: str | None = None,
-        page: int = 100,
-        after: int = 0,
-    ) -> AsyncGenerator[Job, None]:
-        """Read jobs one by one, in the order of their ids; one page at a time is in memory.
-
-        Args:
-            state: Only jobs in this state; any state by default.
-            task: Only jobs of this task.
-            queue: Only jobs of this queue.
-            flag: Only jobs with this flag.
-            page: How many are read at once, 1 to 1000; 100 by default. Use fewer for large payloads.
-            after: Only jobs with a greater id; 0 by default.
-
-        Returns:
-            The jobs, each as it was when its page was read. No job is repeated; jobs added meanwhile may be included.
-
-        Raises:
-            InvalidJob: An argument is out of range, or a name is not valid.
-            StoreError: The database cannot be used; continue after the last id.
-
-        No snapshot and no connection is held between two pages, so a slow reader disturbs nobody. If cancelled,
-        nothing was changed: it only reads.
-        """
-        check_page(page, after, field="page")
-        last = after
-        while True:
-            jobs = await self.list_jobs(state=state, task=task, queue=queue, flag=flag, limit=page, after=last)
-            for job in jobs:
-                yield job
-            if len(jobs) < page:
-                return
-            last = jobs[-1].id
 
     async def list_ended_jobs(
         self,
@@ -760,13 +677,13 @@ class Admin:
 
         Args:
             exact: Whether to count large tables too, about half a second for each million jobs. False by default: above
-                32 MiB (some 200,000 jobs) a sample is counted, in about 0.1 s.
+                8 MiB (some 50,000 jobs) a sample is counted, in about 20 ms.
 
         Returns:
-            The figures, and the names of those that are estimates. In a large table these are the states of waiting
-            jobs, above 256 MiB also that of running jobs. `discarded` is exact below 100,000. An estimate of 0 does not
-            prove that there are none. `active` is at least the number that live workers reported at their last beat.
-            Jobs that are paused, or wait for a limit, are `available`; `paused` says how many of these are paused.
+            The figures, and the names of those that are estimates: in a large table those of waiting jobs. Running and
+            discarded jobs are exact up to 20,000 of each. The sample is the same in the next call. An estimate of 0
+            does not prove that there are none. Jobs that are paused, or wait for a limit, are `available`; `paused` says
+            how many of these are paused.
 
         Raises:
             StoreError: The database cannot be used.
@@ -775,6 +692,20 @@ class Admin:
         """
         async with self._acquire() as mine:
             return await store.counts(self._database, mine, exact=exact)
+
+    async def rights(self) -> Rights:
+        """Read what the role of the client may do, and what the server is.
+
+        Returns:
+            The rights; on a standby nothing can be changed, whatever the role may do.
+
+        Raises:
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        async with self._acquire() as mine:
+            return await store.rights(self._database, mine)
 
     async def explain(self, job_id: int) -> Explanation:
         """Explain why a job does not run, by the rules by which workers fetch.

@@ -15,7 +15,7 @@ from asyncq.admin import Admin
 from asyncq.cron import CronAdmin
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
 from asyncq.domain.administration import check_job_id
-from asyncq.domain.around import AddMiddleware, PassedOn, check_middleware
+from asyncq.domain.around import AddMiddleware, added_within, check_middleware
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import (
@@ -158,6 +158,11 @@ class Client:
         if use.blocks <= 0 and not use.is_kept_open:
             use.blocks = 0
             await self._close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open in this process."""
+        return self._pool is not None and self._used is not None and self._used.where[0] == os.getpid()
 
     async def open(self) -> None:
         """Open the pool and check the schema, until `close()`; does nothing if it is open.
@@ -432,16 +437,8 @@ class Client:
     async def _add_within(
         self, middleware: AddMiddleware, inner: AddSpecs, specs: Sequence[JobSpec], connection: Connection | None
     ) -> list[Added]:
-        """Call a middleware, which may replace the jobs, and neither leave one out nor add another one."""
-        passed_on = PassedOn(middleware, specs)
-
-        async def add(replaced: Sequence[JobSpec]) -> list[Added]:
-            with passed_on.adding(replaced):
-                checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
-                return passed_on.keep(await inner(checked, connection))
-
-        await middleware(specs, add)
-        return passed_on.results()
+        check = partial(make_specs, registry=self._registry, strict=True, max_payload=self._max_payload)
+        return await added_within(middleware, specs, lambda checked: inner(checked, connection), check)
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
         if self._use_local_time:

@@ -1,20 +1,22 @@
 """`Worker`: runs jobs. It only connects the parts, which are in `engine`."""
 
+import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from asyncq.domain.address import check_addresses
-from asyncq.domain.around import Middleware, check_lifespan, check_middleware, name_of
+from asyncq.domain.around import AddMiddleware, Middleware, check_lifespan, check_middleware, name_of
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.cron.crontab import Crontab, gather
 from asyncq.domain.errors import ConfigurationError, TaskError
 from asyncq.domain.events import Event, Observer
+from asyncq.domain.http_address import http_address
 from asyncq.domain.limit import Queue
 from asyncq.domain.options import (
     BLOCKED_AFTER_S,
@@ -31,6 +33,7 @@ from asyncq.domain.time_limit import Keep
 from asyncq.engine.base import user_code
 from asyncq.engine.base.held import held_by, is_held_by
 from asyncq.engine.base.observers import Observers, listed
+from asyncq.engine.probes.counters import Counters
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.copies import no_copies
 from asyncq.engine.run.lifespan import Lifespan
@@ -43,6 +46,9 @@ from asyncq.store.database import Database
 from asyncq.store.listen import listen_database
 from asyncq.store.migrate import migrate as migrate_database
 from asyncq.store.statements import DEFAULT_SCHEMA
+
+if TYPE_CHECKING:
+    from asyncq.engine.probes.probes import Probes
 
 
 class Worker:
@@ -82,6 +88,7 @@ class Worker:
         lifespan: An async context manager function that takes the worker: entered before the first fetch, left after
             the last settlement; none by default.
         middleware: Coroutine functions around the runs of all tasks, the first one outermost; none by default.
+        add_middleware: Coroutine functions around the adds of handlers, as `middleware` of a `Client`; none by default.
         processes: How many processes at once for tasks with `run_in="process"`, started on demand; by default as many
             as the machine has CPUs.
         process_memory: How many bytes of memory such a process may use; none by default. One that uses more is killed,
@@ -91,6 +98,9 @@ class Worker:
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
         max_result: The largest result in bytes; 1 MiB by default, at most 16 MiB. A job with a larger one completes
             without it.
+        http: Where to answer probes and show metrics, as `HOST:PORT`: `/healthz`, `/readyz`, `/metrics`. Not by
+            default.
+        unhealthy_after: How long the event loop may be blocked until `/healthz` says so; 30 s by default.
 
     Raises:
         ConfigurationError: An option is not valid.
@@ -125,11 +135,14 @@ class Worker:
         migrate: bool = False,
         lifespan: Callable[["Worker"], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware] = (),
+        add_middleware: Sequence[AddMiddleware] = (),
         codec: Codec | None = None,
         overrides: Mapping[Resource[Any], Any] | None = None,
         processes: int | None = None,
         process_memory: int | None = None,
         max_result: int | None = None,
+        http: str | None = None,
+        unhealthy_after: timedelta | float | None = None,
     ) -> None:
         self._database = Database(dsn, schema, None if codec is None else Envelopes(codec))
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -151,14 +164,18 @@ class Worker:
             processes=processes,
             process_memory=process_memory,
             max_result=max_result,
+            unhealthy_after=unhealthy_after,
         )
+        self._http = None if http is None else http_address(http)
         self._choice = choice_of(queues, exclude, concurrency=self._options.concurrency)
         others = listed(observers)
-        self._observers = Observers([LogObserver(), *others])
+        self._counters = Counters()
+        self._observers = Observers([LogObserver(), *others, *([] if self._http is None else [self._counters])])
         self._is_observed = bool(others)
         self._migrate = switch("migrate", migrate)
         self._lifespan = check_lifespan(lifespan)
         self._middleware = check_middleware(middleware)
+        self._add_middleware = check_middleware(add_middleware)
         self._overrides = check_overrides(overrides)
         self._check_resources()
         check_addresses(self._registry)
@@ -167,6 +184,7 @@ class Worker:
         self._stop: StopRequest | None = None
         self._ended: anyio.Event | None = None
         self._running: Supervisor | None = None
+        self._probes: Probes | None = None
         self._allow_test_clock = False
 
     def _listens_at(self, listen: bool, listen_dsn: str | None) -> Database | None:
@@ -274,10 +292,12 @@ class Worker:
             hint_once()
         self._stop, self._ended = StopRequest(), anyio.Event()
         try:
-            with ExitStack() as stack:
+            async with AsyncExitStack() as stack:
                 stack.enter_context(no_copies())
                 if handle_signals:
                     stack.enter_context(signals(self._stop.ask))
+                if self._http is not None or (handle_signals and "NOTIFY_SOCKET" in os.environ):
+                    await stack.enter_async_context(self._probed(notifies=handle_signals))
                 if self._migrate:
                     await self._stop.unless_asked(migrate_database(self._database))
                 if not self._stop.is_asked:
@@ -286,7 +306,17 @@ class Worker:
                 raise self._stop.error
         finally:
             self._ended.set()
-            self._stop = self._running = None
+            self._stop = self._running = self._probes = None
+
+    def _probed(self, *, notifies: bool) -> AbstractAsyncContextManager[None]:
+        """Answer probes, and notify systemd if it wants that of this process, until the block ends."""
+        from asyncq.engine.probes.probes import Probes, probing
+        from asyncq.engine.probes.systemd import Notifier
+
+        options = self._options
+        notifier = Notifier.of(os.environ, options.grace_s) if notifies else None
+        self._probes = Probes(self._http, notifier, self._counters, options.unhealthy_after_s)
+        return probing(self._probes, self._observers.emit)
 
     async def _work(self, stop: StopRequest, *, once: bool, started: anyio.Event | None) -> None:
         """Run inside of the lifespan, if there is one."""
@@ -305,7 +335,9 @@ class Worker:
     async def _supervise(self, stop: StopRequest, lifespan: Any, *, once: bool, started: anyio.Event | None) -> None:
         """Run with the value of the lifespan, and close the resources after it."""
         with held_by(self):
-            around = Around(self._middleware, self._overrides, lifespan, self._observers)
+            around = Around(
+                self._middleware, self._overrides, lifespan, self._observers, add_middleware=self._add_middleware
+            )
         self._running = Supervisor(
             self._database,
             self._registry,
@@ -318,6 +350,8 @@ class Worker:
             once=once,
             allow_test_clock=self._allow_test_clock,
         )
+        if self._probes is not None:
+            self._probes.follow(self._running.parts.vitals(lambda: stop.is_asked))
         try:
             await self._running.run(stop, started=started)
         finally:

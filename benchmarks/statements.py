@@ -198,7 +198,7 @@ class Crowd:
 
     def when_asked(self) -> list[Case]:
         """The statements that people run."""
-        listing = query("list_jobs", DEFAULT_SCHEMA)
+        listing = query("find_jobs", DEFAULT_SCHEMA)
         return [
             Case("list_workers", query("list_workers", DEFAULT_SCHEMA)),
             Case(
@@ -208,18 +208,18 @@ class Crowd:
                 lambda: self.die(CLAIMS),
             ),
             Case("counts()", query("counts", DEFAULT_SCHEMA), lambda: (False,)),
-            Case("list_jobs, a page", listing, lambda: (*[None] * 4, 0, 100)),
+            Case("find_jobs by a flag that none has", listing, lambda: ('{"flag": "rare"}', None, True, 100, 10_000)),
+            Case("find_jobs, a page", listing, lambda: ("{}", None, True, 100, 10_000)),
         ]
 
     def of_all(self) -> list[Case]:
         """The statements that read all jobs."""
-        listing, cleanup = query("list_jobs", DEFAULT_SCHEMA), query("cleanup", DEFAULT_SCHEMA)
+        cleanup = query("cleanup", DEFAULT_SCHEMA)
         return [
             Case("violations()", query("violations", DEFAULT_SCHEMA)),
             Case("counts(exact=True)", query("counts", DEFAULT_SCHEMA), lambda: (True,)),
             Case("cleanup of task identifiers", cleanup, lambda: (["GC_TASK_IDENTIFIERS"], [OURS])),
             Case("count(*) of jobs", "select count(*) from asyncq.jobs"),
-            Case("list_jobs by a flag that none has", listing, lambda: (None, None, None, "rare", 0, 100)),
         ]
 
 

@@ -69,11 +69,13 @@ grant select, insert, update, delete on asyncq._attempts, asyncq._batches, async
   asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
-  asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.cancel_jobs, asyncq.change_cron_item, asyncq.cleanup,
-  asyncq.clock, asyncq.complete_jobs, asyncq.counts, asyncq.explain, asyncq.force_unlock_workers, asyncq.get_job,
-  asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.list_jobs, asyncq.now, asyncq.partitions, asyncq.pause, asyncq.pause_cron_item,
+  asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.backlog, asyncq.cancel_jobs, asyncq.change_matching, asyncq.change_cron_item, asyncq.cleanup,
+  asyncq.clock, asyncq.complete_jobs, asyncq.count_matching, asyncq.counts, asyncq.depths_by, asyncq.explain,
+  asyncq.failed_jobs, asyncq.failures, asyncq.find_jobs, asyncq.force_unlock_workers, asyncq.get_job,
+  asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.now, asyncq.oldest_due, asyncq.partitions, asyncq.pause, asyncq.pause_cron_item,
   asyncq.permanently_fail_jobs, asyncq.redact_ended_jobs, asyncq.remove_cron_item, asyncq.remove_ended_jobs, asyncq.remove_job, asyncq.reschedule_jobs, asyncq.resume, asyncq.resume_cron_item,
-  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.set_limit, asyncq.set_partition, asyncq.unset_limit, asyncq.violations,
+  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.unset_limit, asyncq.violations,
+  asyncq._arms, asyncq._check_changes, asyncq._check_page, asyncq._condition, asyncq._find_ids, asyncq._find_jobs, asyncq._first_line, asyncq._holds, asyncq._moment, asyncq._sample_percent, asyncq._walk,
   asyncq._add_cron_item, asyncq._add_due_slots, asyncq._add_first_of_each_key, asyncq._add_in_pieces,
   asyncq._add_jobs, asyncq._add_keyless_job, asyncq._add_many_jobs, asyncq._add_slots, asyncq._addable_slots,
   asyncq._added_job, asyncq._administer_jobs, asyncq._all_ask_alike, asyncq._all_jobs, asyncq._allowance, asyncq._allowed_at, asyncq._batched_jobs,
@@ -87,7 +89,7 @@ grant execute on function
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_chosen, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
   asyncq._is_raised, asyncq._is_ready, asyncq._is_responsive, asyncq._joined_arrays, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._key_of, asyncq._leave_on_call,
-  asyncq._limit_at, asyncq._limit_id, asyncq._limit_name, asyncq._list_history, asyncq._list_jobs, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
+  asyncq._limit_at, asyncq._limit_id, asyncq._limit_name, asyncq._list_history, asyncq._list_workers, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
   asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._new_job, asyncq._nfc,
   asyncq._no_limit, asyncq._note_block, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._partitions_of_claims, asyncq._pass_on_ends, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,

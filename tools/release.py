@@ -22,9 +22,9 @@ IS_PUBLISHED = False
 rebuilt from the checkout; from the first upload on they are frozen. Set it to True with that upload, and never back."""
 
 FOLDER = CHECKOUT / "tests" / "upgrades"
-LARGEST = 500_000
+LARGEST = 600_000
 FILES = ("README.md", "LICENSE")
-LEFT_OUT = ("__pycache__", "server", "testing")
+LEFT_OUT = ("__pycache__", "server", "testing", "web", "contrib")
 """Parts that no worker imports."""
 
 VERSION = re.compile(r'^version = "(.*)"$', re.MULTILINE)

@@ -11,7 +11,24 @@ from asyncq.cli.output import drop_output, is_of_output, print_anything
 from asyncq.cli.parsing import ENVIRONMENT, EXIT_CODES, Parser, Usage
 from asyncq.domain.errors import AsyncqError, ConfigurationError
 
-COMMANDS = ("worker", "migrate", "roles", "add", "jobs", "cron", "workers", "limits", "pause", "cleanup", "doctor")
+COMMANDS = (
+    "worker",
+    "migrate",
+    "roles",
+    "add",
+    "jobs",
+    "tasks",
+    "queues",
+    "cron",
+    "workers",
+    "limits",
+    "pause",
+    "cleanup",
+    "metrics",
+    "probe",
+    "doctor",
+    "dashboard",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

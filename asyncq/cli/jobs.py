@@ -5,23 +5,22 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from asyncq.cli import jobs_change
 from asyncq.cli.failures import FAILED
 from asyncq.cli.job_texts import attempts, details, document, ended_table, errors_document, print_lines, table
+from asyncq.cli.matching import add_filter, filter_of
 from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, duration, expiry, given, natural, positive
 from asyncq.client import Client
-from asyncq.domain.administration import EndedJob, check_page
+from asyncq.domain.administration import EndedJob
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import JobNotFound
+from asyncq.domain.finding import NOT_ENDED
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
 from asyncq.domain.states import JobState
-
-STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
 
 SHOW = """\
 Print a job: its state, its attempts, its limits, its last error, its payload.
@@ -31,9 +30,10 @@ failed attempt is printed too, also if nothing else is known of the job. A job
 of which nothing is known is "not found", and the exit code is 1."""
 
 LS = """\
-Print a page of jobs, in the order of their ids.
+Print a page of jobs, the newest first.
 
-The next page begins after the last id of this one (--after).
+Options choose the jobs. The next page begins behind the last id of this one
+(--from).
 
 --ended prints jobs that have ended and are kept, and discarded ones: the newest
 first, without payload and result. The next page begins before the last id of
@@ -56,6 +56,8 @@ Wait until a job has ended, and print its end as one JSON object.
 
 Its result is in it if the job ended after this command began, or is kept. The
 exit code is 0 if it has completed, else 1. A job that is retried has not ended."""
+
+ENDED_LACKS = ("queue", "flag", "key", "has", "error", "due_before", "added_after", "oldest", "all")
 
 EXAMPLES = """\
   asyncq jobs ls --state discarded
@@ -83,17 +85,16 @@ def add_parser(commands: Commands) -> None:
         _ls,
         purpose=LS,
         examples="  asyncq jobs ls --state discarded --task send_email\n"
+        "  asyncq jobs ls --has '{\"user\": 7}' --error timeout --added-after 1h\n"
         "  asyncq jobs ls --json --state discarded | jq .id\n"
         "  asyncq jobs ls --json --all > jobs.jsonl\n"
         "  asyncq jobs ls --ended --state completed --task send_email --since 1h\n",
     )
     add = listing.add_argument
-    add("--state", choices=(*STATES, "completed"), help="only jobs in this state")
-    add("--task", metavar="NAME", help="only jobs of this task")
-    add("--queue", metavar="NAME", help="only jobs of this queue")
-    add("--flag", metavar="FLAG", help="only jobs with this flag")
+    add_filter(listing, states=(*NOT_ENDED, "completed"))
+    add("--oldest", action="store_true", help="the oldest first, in the order of their ids")
     add("--limit", metavar="N", type=positive, default=50, help="how many at most, up to 1000 (default: 50)")
-    add("--after", metavar="ID", type=natural, default=0, help="only jobs with a greater id (default: 0)")
+    add("--from", dest="start", metavar="ID", type=natural, help="begin behind this id")
     add("--ended", action="store_true", help="print jobs that have ended and are kept, and discarded ones")
     add("--since", metavar="TIME", type=expiry, help="with --ended: only jobs that ended since: 1h ago, or a time")
     add("--before", metavar="ID", type=positive, help="with --ended: only jobs with a smaller id")
@@ -139,30 +140,41 @@ def _ls(options: argparse.Namespace) -> None:
         return
     if extra := given(options, ("since", "before")) or (["--state completed"] if options.state == "completed" else []):
         raise Usage(f"{', '.join(extra)}: only jobs that have ended have that; add --ended")
-    check_page(options.limit, options.after)
-    limit, after = options.limit, options.after
-    wanted: dict[str, Any] = {name: getattr(options, name) for name in ("state", "task", "queue", "flag")}
     if options.all:
         if not options.json:
             raise Usage("--all prints a table of unknown width: it needs --json")
-
-        async def print_all(client: Client) -> None:
-            async for job in client.admin.iter_jobs(**wanted, page=limit, after=after):
-                print(document(job))
-
-        ask(options, print_all)
+        ask(options, partial(_print_all, options))
         return
-    jobs = ask(options, lambda client: client.admin.list_jobs(**wanted, limit=limit, after=after))
+    jobs, left = ask(options, partial(_page, options))
     if options.json:
         print_lines([document(job) for job in jobs])
         return
     print_lines(table(jobs))
-    if len(jobs) == limit:
-        print(f"there may be more: --after {jobs[-1].id}", file=sys.stderr)
+    if left is not None:
+        print(f"there may be more: --from {left}", file=sys.stderr)
+
+
+async def _print_all(options: argparse.Namespace, client: Client) -> None:
+    which = await filter_of(options, client)
+    newest, page = not options.oldest, options.limit
+    async for job in client.admin.iter_jobs(which, newest=newest, page=page, start=options.start):
+        print(document(job))
+
+
+async def _page(options: argparse.Namespace, client: Client) -> tuple[list[Job], int | None]:
+    """Look further until the page is full; returns where the next one begins."""
+    which, found, left = await filter_of(options, client), list[Job](), options.start
+    while len(found) < options.limit:
+        limit = options.limit - len(found)
+        page = await client.admin.find_jobs(which, newest=not options.oldest, limit=limit, start=left)
+        found += page.jobs
+        if (left := page.next) is None:
+            break
+    return found, left
 
 
 def _ls_ended(options: argparse.Namespace) -> None:
-    if extra := given(options, ("queue", "flag", "all")) + (["--after"] if options.after else []):
+    if extra := given(options, ENDED_LACKS):
         raise Usage(f"{', '.join(extra)}: --ended goes with --state, --task, --since, --limit and --before")
 
     async def read(client: Client) -> list[EndedJob]:
@@ -184,7 +196,7 @@ def _counts(options: argparse.Namespace) -> None:
     if options.json:
         print(msgspec.json.encode(counts).decode())
         return
-    for state in STATES:
+    for state in NOT_ENDED:
         about = "about " if state in counts.estimated else ""
         print(f"{state:<10} {about + format(getattr(counts, state), ','):>16}")
         if state == JobState.AVAILABLE and counts.paused:

@@ -86,8 +86,9 @@ def _origin(record: logging.LogRecord) -> str:
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `exception`, `stack`, the record's fields.
 
-    A field with one of these names is written as `extra_<name>`. The line is always valid JSON in ASCII: numbers that
-    JSON lacks, and keys and values of other types, are written as text.
+    While a span of OpenTelemetry is active, it has `trace_id` and `span_id`. A field with one of the first names is
+    written as `extra_<name>`. The line is always valid JSON in ASCII: numbers that JSON lacks, and keys and values of
+    other types, are written as text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -103,8 +104,21 @@ class JsonFormatter(logging.Formatter):
             line["stack"] = self.formatStack(record.stack_info)
         fields = {name: value for name, value in vars(record).items() if name not in _USUAL}
         taken = {*line, "exception", "stack"}
+        line |= _active_span()
         line |= {f"extra_{name}" if name in taken else name: value for name, value in fields.items()}
         return "{" + ", ".join(f"{json.dumps(str(name))}: {_encoded(value)}" for name, value in line.items()) + "}"
+
+
+def _active_span() -> dict[str, object]:
+    """The ids of the active span, if the program has imported OpenTelemetry."""
+    trace = sys.modules.get("opentelemetry.trace")
+    try:
+        context = None if trace is None else trace.get_current_span().get_span_context()
+    except Exception:  # noqa: BLE001 - another thread may be importing it, and a span may be the user's own
+        return {}
+    if context is None or not context.is_valid:
+        return {}
+    return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
 
 def _message(record: logging.LogRecord) -> str:

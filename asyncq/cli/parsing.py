@@ -100,13 +100,16 @@ def add_group(commands: Commands, name: str, what: str, *, purpose: str, example
     return parser.add_subparsers(dest="what", metavar="COMMAND", title="commands")
 
 
-def add_command(commands: Commands, name: str, run: Run, *, purpose: str, examples: str) -> argparse.ArgumentParser:
+def add_command(
+    commands: Commands, name: str, run: Run, *, purpose: str, examples: str, aliases: Sequence[str] = ()
+) -> argparse.ArgumentParser:
     """Add a command that uses the database, with the options that all these commands share.
 
     `run` returns the exit code; None is 0. The first line of `purpose` is shown in the list of commands.
     """
     parser = commands.add_parser(
         name,
+        aliases=aliases,
         help=purpose.partition("\n")[0],
         description=purpose,
         epilog=f"examples:\n{examples}{ENVIRONMENT}{EXIT_CODES}",

@@ -12,6 +12,7 @@ from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
+from asyncq.domain.http_address import http_address
 from asyncq.domain.options import DISCARDED_RETENTION, ERROR_RETENTION
 from asyncq.domain.share import Share
 from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
@@ -48,7 +49,12 @@ to stop; an error in the command line or in the tasks ends all of them with 2.
 
 After a signal, running jobs may finish within the grace period. Then they are
 cancelled and due again, and no attempt is counted. A second signal ends the
-grace period. If uvloop is installed, the worker uses it."""
+grace period. If uvloop is installed, the worker uses it.
+
+--http HOST:PORT: a thread answers /healthz (503 once the event loop has been
+blocked for --unhealthy-after), /readyz (503 while the worker takes no jobs) and
+/metrics, for Prometheus (pip install 'asyncq[metrics]'). With --processes N the
+first worker has this port, and each next one the port after it."""
 
 EXAMPLES = """\
   asyncq worker                          the tasks of the folder ./tasks
@@ -56,6 +62,7 @@ EXAMPLES = """\
   asyncq worker --tasks app.main:worker  a Worker
   asyncq worker --processes 4            4 workers, each in its own process
   asyncq worker --once                   run due jobs, then end
+  asyncq worker --http 127.0.0.1:8081    answer probes, and show metrics
   asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
   asyncq worker --queues mail,reports:2  jobs of two queues, of reports at most
                                          two at once
@@ -72,6 +79,7 @@ _OF_ANY_WORKER = (
     "log_level",
     "once",
     "parent",
+    "place",
     "processes",
     "run",
     "schema",
@@ -89,6 +97,7 @@ def add_parser(commands: Commands) -> None:
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
     add("--processes", metavar="N", type=positive, help="run N workers, and start one again that ends by itself")
     add("--parent", type=int, help=argparse.SUPPRESS)
+    add("--place", type=int, default=1, help=argparse.SUPPRESS)
     of_tasks = "processes at once for tasks with run_in='process' (default: one for each CPU)"
     add("--task-processes", metavar="N", type=positive, help=of_tasks)
     add_time = partial(add, metavar="TIME")
@@ -110,6 +119,9 @@ def add_parser(commands: Commands) -> None:
     add("--exclude", metavar="NAME,...", help="run no jobs of these queues and limits")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
     add("--migrate", action="store_true", help="upgrade the schema first")
+    add("--http", metavar="HOST:PORT", help="answer probes and show metrics there (default: not)")
+    silent = "how long the event loop may be blocked until /healthz says so (default: 30s)"
+    add_time("--unhealthy-after", type=duration, help=silent)
     lifespan = "a context manager around the worker (default: worker_lifespan in the module of --tasks)"
     add("--lifespan", metavar="MODULE:NAME", help=lifespan)
     codec = "decodes payloads that clients have encoded (default: worker_codec in the module of --tasks)"
@@ -157,6 +169,8 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
         if extra := given(options, names) + (["--schema"] if options.schema != "asyncq" else []):
             raise Usage(f"{', '.join(extra)}: {options.tasks} is a Worker object, whose options are set in the code")
         worker = found
+        if worker._http is not None:  # pyright: ignore[reportPrivateUsage]
+            worker._http = worker._http.shifted(options.place - 1)  # pyright: ignore[reportPrivateUsage]
     else:
         worker = Worker(
             dsn_of(options),
@@ -179,6 +193,8 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             lifespan=lifespan,
             processes=options.task_processes,
             codec=codec,
+            http=None if options.http is None else str(http_address(options.http).shifted(options.place - 1)),
+            unhealthy_after=options.unhealthy_after,
         )
     process.run(partial(worker.run_once, handle_signals=True) if options.once else worker.run)
 

@@ -21,10 +21,12 @@ from typing import Any
 from asyncq.cli.failures import FAILED, INTERRUPTED, USAGE
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.records import LOGGER, write
+from asyncq.engine.probes.systemd import READY, STOPPING, notify
 from asyncq.engine.signals import ignore_sigterm
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
+NOTIFY_SOCKET = "NOTIFY_SOCKET"
 STEADY_S = 60.0  # a worker that lived for so long begins with the first wait again
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # The ends of a worker that a signal reached before it had set its handlers.
@@ -63,6 +65,7 @@ class WorkerGroup:
             with self._signals():
                 for place in self._places:
                     self._start(place, reading)
+                notify(_notify_socket(), READY)
                 while self._due or any(place.process is not None for place in self._places):
                     self._act(reading)
         finally:
@@ -89,7 +92,8 @@ class WorkerGroup:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             place.process = subprocess.Popen(
-                [*self._command, "--parent", str(reading)],
+                [*self._command, "--parent", str(reading), "--place", str(place.number)],
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[reading],
                 start_new_session=True,
@@ -138,6 +142,7 @@ class WorkerGroup:
         """Ask all workers to stop; a second time ends their grace period."""
         if not self._stopping:
             self._say("stopping %s workers (%s)", len(self._places), reason)
+            notify(_notify_socket(), STOPPING)
         self._stopping = True
         self._due.clear()
         for place in self._places:
@@ -181,6 +186,15 @@ def _follow(parent: int) -> None:
     os.set_inheritable(parent, False)  # noqa: FBT003
     os.read(parent, 1)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a worker: systemd gets the notifications of the parent alone."""
+    return {name: value for name, value in os.environ.items() if name != NOTIFY_SOCKET}
+
+
+def _notify_socket() -> str:
+    return os.environ.get(NOTIFY_SOCKET, "")
 
 
 def _name(number: int) -> str:

@@ -70,6 +70,24 @@ class Explanation(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
 
 
+class Rights(msgspec.Struct, frozen=True, kw_only=True):
+    """What the role of a client may do, and what its server is.
+
+    Attributes:
+        server: The version of the server.
+        schema_version: The number of the newest migration.
+        is_standby: Whether the server is a standby, where nothing can be changed.
+        may_change: Whether the role may retry, cancel and remove jobs.
+        may_add: Whether it may add jobs.
+    """
+
+    server: str
+    schema_version: int
+    is_standby: bool
+    may_change: bool
+    may_add: bool
+
+
 class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job of the history: one that has ended and is kept, or a discarded one. `Client.get_job` reads all of it.
 
@@ -223,12 +241,6 @@ def kept_tasks(given: Any) -> list[str] | None:
     for name in names:
         check_wanted(**{field: name})
     return names
-
-
-def check_page(limit: Any, after: Any, *, field: str = "limit") -> None:
-    """Raise InvalidJob unless the size of a page, called `field`, is 1 to 1000, and `after` is 0 or an id."""
-    check_number(field, limit, 1, MOST_LISTED, "22023")
-    check_number("after", after, 0, BIGINT, "22023")
 
 
 def check_history(state: Any, since: Any, before: Any, limit: Any) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -14,31 +14,59 @@ from asyncq.domain.signature import call_of
 from asyncq.domain.states import JobState
 
 
+class Carried(msgspec.Struct, frozen=True):
+    """A context manager function to enter around a handler in its process, and the texts that it gets."""
+
+    module: str
+    name: str
+    texts: dict[str, str]
+
+
 class RunInfo:
     """The run that a middleware is called for.
 
     Attributes:
         task: The name of the task.
-        attempt: The number of this attempt; the first is 1.
+        attempt: The number of this attempt; the first is 1. Of the first job, if jobs were collected for the call.
+        worker_id: The id of the worker.
+        claims: The claims of its jobs: one, or those of all jobs that were collected for the call.
         lifespan: The value that the worker's lifespan yielded; None without one.
+        carried: What `carry` was given.
     """
 
-    __slots__ = ("_claim", "_worker_id", "attempt", "lifespan", "task")
+    __slots__ = ("attempt", "carried", "claims", "lifespan", "task", "worker_id")
 
-    def __init__(self, claim: Claim, task: str, worker_id: int, lifespan: Any) -> None:
-        self._claim = claim
-        self._worker_id = worker_id
+    def __init__(
+        self, claims: Sequence[Claim], task: str, worker_id: int, lifespan: Any, carried: list[Carried]
+    ) -> None:
+        self.carried = carried
+        self.claims = claims
+        self.worker_id = worker_id
         self.task = task
-        self.attempt = claim.attempts + 1
+        self.attempt = claims[0].attempts + 1
         self.lifespan = lifespan
 
     @property
     def job(self) -> Job:
-        """The job as it was when it was claimed."""
-        return claimed_job(self._claim, self.task, self._worker_id)
+        """The job as it was when it was claimed; the first one, if jobs were collected for the call."""
+        return claimed_job(self.claims[0], self.task, self.worker_id)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs of the call as they were when they were claimed: one, or those that were collected for it."""
+        return [claimed_job(claim, self.task, self.worker_id) for claim in self.claims]
+
+    def carry(self, around: Callable[[dict[str, str]], AbstractContextManager[Any]], texts: dict[str, str]) -> None:
+        """Enter a context manager around the handler in its process, if it runs in one (`run_in="process"`).
+
+        Args:
+            around: A function at the top level of a module, which the process imports. It gets the texts.
+            texts: Are sent to the process.
+        """
+        self.carried.append(Carried(module=around.__module__, name=around.__name__, texts=texts))
 
     def __repr__(self) -> str:
-        return f"<RunInfo of job {self._claim.id}, {self.task}, attempt {self.attempt}>"
+        return f"<RunInfo of job {self.claims[0].id}, {self.task}, attempt {self.attempt}>"
 
 
 class Call(Protocol):
@@ -110,6 +138,20 @@ class PassedOn:
         if self._found is None:
             raise ConfigurationError(f"middleware {self._name} did not add its jobs: it has to call add(specs)")
         return self._found
+
+
+async def added_within(
+    middleware: AddMiddleware, specs: Sequence[JobSpec], inner: Add, check: Callable[[Sequence[JobSpec]], list[JobSpec]]
+) -> list[Added]:
+    """Call a middleware around an add; `check` checks the jobs that it passes on to `inner`."""
+    passed_on = PassedOn(middleware, specs)
+
+    async def add(replaced: Sequence[JobSpec]) -> list[Added]:
+        with passed_on.adding(replaced):
+            return passed_on.keep(await inner(check(replaced)))
+
+    await middleware(specs, add)
+    return passed_on.results()
 
 
 def claimed_job(claim: Claim, task: str, worker_id: int) -> Job:

@@ -235,6 +235,12 @@ class PartitionBackedOff(Event, frozen=True, kw_only=True):
     job_id: int
 
 
+class ProbesStarted(Event, frozen=True, kw_only=True):
+    """The worker answers probes and scrapes of its metrics at this address."""
+
+    address: str
+
+
 # Connections and fetching
 
 
@@ -411,6 +417,7 @@ class JobEvent(Event, frozen=True, kw_only=True):
     claim: Claim
     task: str
     attempt: int
+    worker_id: int
 
     @property
     def job_id(self) -> int:

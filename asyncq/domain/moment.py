@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+MOMENTS_BEGIN_S = _BEGIN.timestamp()  # in seconds since 1970
 _MICROSECOND = timedelta(microseconds=1)
 
 

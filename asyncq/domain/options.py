@@ -18,8 +18,16 @@ ForbiddenFlags = Flags | Callable[[], Flags | Awaitable[Flags | None] | None] | 
 LONGEST_POLL_S = 60.0
 MIB = 1024 * 1024
 BLOCKED_AFTER_S = 1.0
+UNHEALTHY_AFTER_S = 30.0
 DISCARDED_RETENTION = timedelta(days=30)
 ERROR_RETENTION = timedelta(days=7)
+
+_DELAYS = (
+    ("poll", 0.01, LONGEST_POLL_S),
+    ("lease", 1.0, 86400.0),
+    ("pool_wait", 0.01, 3600.0),
+    ("unhealthy_after", 0.1, 86400.0),
+)
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +45,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     error_retention_s: float | None = ERROR_RETENTION.total_seconds()
     keep_s: float | None = None
     blocked_after_s: float | None = BLOCKED_AFTER_S
+    unhealthy_after_s: float = UNHEALTHY_AFTER_S
     processes: int | None = None
     process_memory: int | None = None
     max_result: int = DEFAULT_MAX_RESULT
@@ -51,7 +60,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             if sys.platform != "linux":
                 raise ConfigurationError("process_memory needs Linux")
         whole_number("max_result", self.max_result, 1, LARGEST_RESULT)
-        for name, least, most in (("poll", 0.01, LONGEST_POLL_S), ("lease", 1.0, 86400.0), ("pool_wait", 0.01, 3600.0)):
+        for name, least, most in _DELAYS:
             value: float = getattr(self, f"{name}_s")
             if not least <= value <= most:
                 raise ConfigurationError(f"{name} must lie between {least:g} and {most:g} seconds, got {value:g}")
@@ -93,13 +102,14 @@ def worker_options(**given: Any) -> WorkerOptions:
     None for `discarded_retention` is for ever, None for `error_retention` and `blocked_after` is never.
     ConfigurationError names a bad value.
     """
-    delays = {"poll", "lease", "grace", "pool_wait", "discarded_retention", "error_retention", "blocked_after"}
+    never = ("discarded_retention", "error_retention", "blocked_after")
+    delays = {"poll", "lease", "grace", "pool_wait", "unhealthy_after", *never}
     named: dict[str, Any] = {
         (f"{name}_s" if name in delays else name): (seconds(value, name) if name in delays else value)
         for name, value in given.items()
         if value is not None
     }
-    for name in ("discarded_retention", "error_retention", "blocked_after"):
+    for name in never:
         if given.get(name, 0) is None:
             named[f"{name}_s"] = None
     if (keep := named.pop("keep", None)) is not None:

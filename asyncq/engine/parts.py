@@ -33,6 +33,7 @@ from asyncq.engine.liveness.loop_watchdog import LoopWatchdog
 from asyncq.engine.liveness.membership import Membership
 from asyncq.engine.liveness.start_gate import StartGate
 from asyncq.engine.maintenance.rounds import Rounds
+from asyncq.engine.probes.vitals import Vitals
 from asyncq.engine.run.around import Around
 from asyncq.engine.run.child_tasks import ChildTasks
 from asyncq.engine.run.executor import Executor
@@ -67,6 +68,7 @@ class Parts:
         once: bool,
     ) -> None:
         self._options, self._observers = options, observers
+        self._watchdog: LoopWatchdog | None = None
         self.tasks = WorkerTasks()
         self.identity = identity = Identity(registry, options.keep_s or 0.0, choice.exclude)
         self.shares = Shares(choice, identity)
@@ -106,7 +108,9 @@ class Parts:
         running, threads = set[Run](), CapacityLimiter(limit)
         line, lease_s = self.writing, self._options.lease_s
         self.progress = ProgressWriter(line, observers, live=self._reported_runs, start_soon=self.tasks.start_soon)
-        resources = HandlerResources(database, self.pool, line, observers, lease_s, self.progress)
+        resources = HandlerResources(
+            database, self.pool, line, observers, lease_s, self.progress, add_middleware=around.add_middleware
+        )
         self.results = Results(observers, self._options.max_result, database.envelopes)
         self.child_tasks = ChildTasks()
         self.start_gate = StartGate(self.lease, running, self.heartbeat.beat_now)
@@ -202,7 +206,20 @@ class Parts:
         )
         after_s = self._options.blocked_after_s
         watchdog = LoopWatchdog(after_s, self.identity, self.executor, self.child_tasks, self._observers.emit)
+        self._watchdog = watchdog
         self.heartbeat.start(callbacks, watchdog)
+
+    def vitals(self, is_stopping: Callable[[], bool]) -> Vitals:
+        """The state that probes report."""
+        return Vitals(
+            identity=self.identity,
+            lease=self.lease,
+            concurrency=self._options.concurrency,
+            running=lambda: len(self.executor.running),
+            stuck=lambda: len(self.stuck.ids()),
+            is_stopping=is_stopping,
+            blocking=lambda: None if self._watchdog is None else self._watchdog.blocking(),
+        )
 
     def leave_loop(self) -> None:
         """Start nothing more in the event loop, and restore its task factory; called once the worker has ended."""

@@ -27,7 +27,9 @@ class LogObserver:
             level = logging.DEBUG  # The first failure of an outage was logged; the line at its end has their number.
         fields: dict[str, Any] = {"asyncq_event": type(event).__name__}
         if isinstance(event, on.JobEvent):
-            fields |= job_fields(event.job_id, event.task, event.attempt)
+            fields |= job_fields(event.claim, event.task, event.worker_id)
+            if (duration_s := getattr(event, "duration_s", None)) is not None:
+                fields["duration_s"] = duration_s
         template, *arguments = sentence(event)
         write(LOGGER, level, template, arguments, fields, event.exception, _traceback(event))
 

@@ -26,6 +26,7 @@ SENTENCES: Table = {
         count=lambda e: len(e.tasks),
         tasks=lambda e: ", ".join(e.tasks) or "none",
     ),
+    on.ProbesStarted: info("probes and metrics: %(address)s/healthz, /readyz, /metrics"),
     on.WorkerStopping: info(
         "worker %(worker_id)s stops (%(reason)s): %(running)s running jobs may finish within %(grace_s)g s"
     ),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, WorkerInfo
+from asyncq.domain.administration import Counts, EndedJob, Explanation, Reason, Rights, WorkerInfo
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.envelope import PREFIX
 from asyncq.domain.errors import JobNotFound
@@ -102,21 +102,6 @@ async def get_job_by_key(database: Database, connection: Connection, key: str) -
     return _only(await _jobs(database, connection, "get_job_by_key", key))
 
 
-async def list_jobs(
-    database: Database,
-    connection: Connection,
-    *,
-    state: JobState | None,
-    task: str | None,
-    queue: str | None,
-    flag: str | None,
-    after: int,
-    limit: int,
-) -> list[Job]:
-    """Read a page of jobs, in the order of their ids."""
-    return await _jobs(database, connection, "list_jobs", state and str(state), task, queue, flag, after, limit)
-
-
 async def list_history(
     database: Database,
     connection: Connection,
@@ -156,6 +141,12 @@ async def counts(database: Database, connection: Connection, *, exact: bool) -> 
     estimated = tuple(sorted(JobState(row["state"]) for row in rows if not row["is_exact"]))
     paused = sum(row["paused"] for row in rows)
     return Counts(**{row["state"]: row["jobs"] for row in rows}, paused=paused, estimated=estimated)
+
+
+async def rights(database: Database, connection: Connection) -> Rights:
+    """Read what the role of the connection may do."""
+    (row,) = await database.fetch(connection, "rights")
+    return Rights(**row)
 
 
 async def explain(database: Database, connection: Connection, job_id: int) -> Explanation:

@@ -41,7 +41,6 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
     probed = await probe(database, connection, hears=True)
     (found,) = await database.fetch(connection, "checkup")
     holders = await database.fetch(connection, "holders", HELD_S, HELD_XIDS, MOST_HOLDERS)
-    dead = await database.fetch(connection, "dead_rows")
     unknown = await database.fetch(connection, "unknown_tasks", array_text(found["known_tasks"]))
     clock = await database.fetch(connection, "clock_functions")
     (limits,) = await database.fetch(connection, "limit_warnings", FULL_S, MOST_SHOWN)
@@ -57,7 +56,7 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         unknown_tasks=tuple(row["identifier"] for row in unknown),
         holders=tuple(Holder(*row) for row in holders),
         sees_all=found["sees_all"],
-        dead_rows=tuple(DeadRows(*row) for row in dead),
+        dead_rows=tuple(await dead_rows(database, connection)),
         first_jobs=await first_jobs(database, connection),
         violations=tuple(await violations(database, connection)),
         pauses=tuple(await paused(database, connection, LONG_PAUSED_S)),
@@ -67,6 +66,11 @@ async def checkup(database: Database, connection: Connection) -> Checkup:
         limits=probed.limits,
         is_read_only=probed.is_read_only,
     )
+
+
+async def dead_rows(database: Database, connection: Connection) -> list[DeadRows]:
+    """Return the rows of each table as the server has counted them."""
+    return [DeadRows(*row) for row in await database.fetch(connection, "dead_rows")]
 
 
 async def first_jobs(database: Database, connection: Connection) -> FirstJobs:

@@ -92,19 +92,23 @@ class Hosts:
 
 def listed(dsn: str, service: Mapping[str, str]) -> list[Host]:
     """Read the hosts of a DSN, its service or PGHOST in order; empty for fewer than two, or if the driver refuses."""
+    found = named(dsn, service)
+    return found if len(found) > 1 else []
+
+
+def named(dsn: str, service: Mapping[str, str]) -> list[Host]:
+    """Read these hosts, also if it is one; empty if none is named, or if the driver refuses."""
     try:
         asked = asked_by(dsn)
         place = urlsplit(dsn).netloc
         if hosts := place.partition("@")[2] if "@" in place else place:
-            found = [Host(unquote(host.name), host.port) for host in _split(hosts, None)]
-        elif "host" in asked:
-            found = _split(asked["host"], asked.get("port"))
-        else:
-            hosts = service.get("host") or os.environ.get("PGHOST") or ""
-            found = _split(hosts, asked.get("port") or service.get("port"))
+            return [Host(unquote(host.name), host.port) for host in _split(hosts, None)]
+        if "host" in asked:
+            return _split(asked["host"], asked.get("port"))
+        hosts = service.get("host") or os.environ.get("PGHOST") or ""
+        return _split(hosts, asked.get("port") or service.get("port"))
     except ValueError:
         return []
-    return found if len(found) > 1 else []
 
 
 def _split(hosts: str, ports: str | None) -> list[Host]:

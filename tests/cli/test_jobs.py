@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from functools import partial
 
 import msgspec
@@ -14,8 +15,8 @@ from asyncq import Client, task
 from asyncq.cli import main
 from asyncq.testing import run_due
 from tests.support.cli import asyncq, environment
-from tests.support.jobs import complete, fetch
-from tests.support.session import session
+from tests.support.jobs import add_many, complete, fetch
+from tests.support.session import KeptConnections, Session, session
 from tests.support.waiting import wait_until
 
 Output = pytest.CaptureFixture[str]
@@ -27,6 +28,13 @@ def words(dsn: str, schema: str) -> list[str]:
     return ["--dsn", dsn, "--schema", schema]
 
 
+@pytest.fixture
+async def sql(kept_connections: KeptConnections, schema: str) -> AsyncIterator[Session]:
+    """A session on the test's schema."""
+    async with kept_connections.session(schema) as opened:
+        yield opened
+
+
 async def jobs(capsys: Output, *command: str) -> tuple[int, str, str]:
     """Run `asyncq jobs` in this process; returns the exit code and both outputs."""
     code = await run_sync(partial(main, ["jobs", *command]))
@@ -34,7 +42,7 @@ async def jobs(capsys: Output, *command: str) -> tuple[int, str, str]:
 
 
 async def test_list_prints_a_table(words: list[str], client: Client, capsys: Output) -> None:
-    """One line for each job, in the order of their ids."""
+    """One line for each job, the newest first."""
     first = await client.add_job("send", queue="mail")
     second = await client.add_job("rollup", priority=-1)
 
@@ -43,7 +51,7 @@ async def test_list_prints_a_table(words: list[str], client: Client, capsys: Out
     lines = [line.split() for line in out.splitlines()]
     assert (0, "") == (code, err)
     assert ["id", "state", "attempts", "run", "at", "queue", "task"] == lines[0]
-    assert [[str(first.id), "available", "send"], [str(second.id), "available", "rollup"]] == [
+    assert [[str(second.id), "available", "rollup"], [str(first.id), "available", "send"]] == [
         [line[0], line[1], line[-1]] for line in lines[1:]
     ]
 
@@ -59,7 +67,7 @@ async def test_list_and_show_print_the_progress_of_running_jobs(
         for claim, (done, total, note) in zip(claims, reports, strict=False):
             report = {"job_id": claim["id"], "locked_by": 1, "lock_token": claim["lock_token"]}
             await sql.run("write_progress", json.dumps([{**report, "done": done, "total": total, "note": note}]))
-    _, out, _ = await jobs(capsys, "ls", *words, "--state", "active")
+    _, out, _ = await jobs(capsys, "ls", *words, "--state", "active", "--oldest")
     _, shown, _ = await jobs(capsys, "show", *words, str(ids[0]))
     _, document, _ = await jobs(capsys, "show", *words, str(ids[0]), "--json")
     async with session(dsn, schema) as sql:
@@ -82,11 +90,40 @@ async def test_list_filters_and_goes_from_page_to_page(words: list[str], client:
 
     code, out, _ = await jobs(capsys, "ls", *words, *asked)
     _, text, hint = await jobs(capsys, "ls", *words, *asked[:-1])
-    _, rest, no_hint = await jobs(capsys, "ls", *words, *asked, "--after", str(ids[1]))
+    _, rest, no_hint = await jobs(capsys, "ls", *words, *asked, "--from", str(ids[1]))
 
-    assert (0, ids[:2]) == (code, [json.loads(line)["id"] for line in out.splitlines()])
-    assert ([ids[2]], "") == ([json.loads(line)["id"] for line in rest.splitlines()], no_hint)
-    assert (3, f"there may be more: --after {ids[1]}\n") == (len(text.splitlines()), hint)
+    assert (0, ids[:0:-1]) == (code, [json.loads(line)["id"] for line in out.splitlines()])
+    assert ([ids[0]], "") == ([json.loads(line)["id"] for line in rest.splitlines()], no_hint)
+    assert (3, f"there may be more: --from {ids[1]}\n") == (len(text.splitlines()), hint)
+
+
+async def test_list_finds_by_payload_error_key_and_time(words: list[str], client: Client, capsys: Output) -> None:
+    """Each narrows the list; a span of time ends now."""
+    seven = (await client.add_job("send", {"user": 7}, job_key="k")).id
+    other = (await client.add_job("send", {"user": 8})).id
+    await client.admin.discard_jobs([other], "TimeoutError: no answer")
+
+    for options, wanted in [
+        (["--has", '{"user": 7}'], [seven]),
+        (["--error", "timeout"], [other]),
+        (["--key", "k"], [seven]),
+        (["--added-after", "1h"], [other, seven]),
+        (["--added-after", "2100-01-01T00:00:00Z"], []),
+        (["--due-before", "1h"], []),
+        (["--due-before", "2100-01-01T00:00:00Z", "--has", '{"user": 8}'], [other]),
+    ]:
+        code, out, err = await jobs(capsys, "ls", *words, *options, "--json")
+        assert (0, wanted, "") == (code, [json.loads(line)["id"] for line in out.splitlines()], err), options
+
+
+async def test_list_looks_until_a_page_is_full(words: list[str], client: Client, sql: Session, capsys: Output) -> None:
+    """A job behind 20,000 others that do not match is found."""
+    rare = (await client.add_job("rare")).id
+    await add_many(sql, 20_500)
+
+    _, out, _ = await jobs(capsys, "ls", *words, "--task", "rare", "--json")
+
+    assert [rare] == [json.loads(line)["id"] for line in out.splitlines()]
 
 
 async def test_list_as_json_has_the_payload_as_it_is(words: list[str], client: Client, capsys: Output) -> None:
@@ -102,16 +139,16 @@ async def test_list_all_prints_all_pages(words: list[str], client: Client, capsy
     """An export: one object a line, as they are read."""
     ids = [(await client.add_job("send")).id for _ in range(5)]
 
-    _, out, err = await jobs(capsys, "ls", *words, "--json", "--all", "--limit", "2", "--after", str(ids[0]))
+    _, out, err = await jobs(capsys, "ls", *words, "--json", "--all", "--oldest", "--limit", "2", "--from", str(ids[0]))
 
     assert (ids[1:], "") == ([json.loads(line)["id"] for line in out.splitlines()], err)
 
 
-async def test_a_list_may_begin_after_0(words: list[str], client: Client, capsys: Output) -> None:
-    """Zero is the default, and the start of a script that reads all pages."""
+async def test_a_list_of_the_oldest_may_begin_behind_0(words: list[str], client: Client, capsys: Output) -> None:
+    """It is the start of a script that reads all pages."""
     added = await client.add_job("send")
 
-    code, out, err = await jobs(capsys, "ls", *words, "--json", "--after", "0")
+    code, out, err = await jobs(capsys, "ls", *words, "--json", "--oldest", "--from", "0")
 
     assert (0, added.id, "") == (code, json.loads(out)["id"], err)
 
@@ -213,9 +250,10 @@ async def test_a_missing_job_cannot_be_explained(words: list[str], capsys: Outpu
             "asyncq jobs ls: unrecognized arguments: --stat active; did you mean '--state'?",
         ),
         (["ls", "--limit", "0"], "asyncq jobs ls: argument --limit: '0' is not a whole number of at least 1"),
-        (["ls", "--after", "-1"], "asyncq jobs ls: argument --after: '-1' is not a whole number of at least 0"),
-        (["ls", "--after", "x"], "asyncq jobs ls: argument --after: 'x' is not a whole number of at least 0"),
+        (["ls", "--from", "-1"], "asyncq jobs ls: argument --from: '-1' is not a whole number of at least 0"),
+        (["ls", "--from", "x"], "asyncq jobs ls: argument --from: 'x' is not a whole number of at least 0"),
         (["ls", "--all", "--json", "--limit", "1001"], '"message": "limit is 1001, expected 1 to 1000"'),
+        (["ls", "--has", "{user: 7}"], "asyncq jobs ls: argument --has: '{user: 7}' is no JSON"),
         (["ls", "--all"], "asyncq: --all prints a table of unknown width: it needs --json"),
         (["ls", "--limit", "1001"], "asyncq: limit is 1001, expected 1 to 1000"),
         (["ls", "--task", "\udcff"], r"asyncq: task '\udcff' holds a character that PostgreSQL cannot store as text"),
@@ -328,7 +366,7 @@ async def test_list_prints_ended_jobs(words: list[str], client: Client, dsn: str
 
 @pytest.mark.parametrize(
     "options",
-    [["--ended", "--queue", "q"], ["--ended", "--after", "7"], ["--since", "1h"], ["--state", "completed"]],
+    [["--ended", "--queue", "q"], ["--ended", "--has", "7"], ["--since", "1h"], ["--state", "completed"]],
     ids=" ".join,
 )
 async def test_options_of_the_other_list_are_refused(words: list[str], capsys: Output, options: list[str]) -> None:

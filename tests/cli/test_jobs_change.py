@@ -58,8 +58,8 @@ async def test_complete_ends_jobs(words: list[str], client: Client, failed: int,
     ("given", "expected"),
     [
         ([], "Manually marked as failed"),
-        (["--error", "withdrawn"], "withdrawn"),
-        (["--error", "of a byte \udcff"], "of a byte \\udcff"),
+        (["--message", "withdrawn"], "withdrawn"),
+        (["--message", "of a byte \udcff"], "of a byte \\udcff"),
     ],
     ids=["default", "text", "bytes"],
 )
@@ -163,7 +163,11 @@ async def test_jobs_that_were_not_changed_are_named(
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["retry"], "asyncq jobs retry: the following arguments are required: ID"),
+        (["retry"], "asyncq: which jobs? Give their ids, or options that choose them"),
+        (["retry", "1", "--task", "send"], "asyncq: which jobs? Give their ids, or options that choose them, not both"),
+        (["retry", "1", "--yes"], "asyncq: --dry-run and --yes go with options that choose jobs, not with ids"),
+        (["rm", "--ended", "--task", "send"], "asyncq: --ended goes with ids"),
+        (["rm"], "asyncq: which jobs?"),
         (["retry", "x"], "asyncq jobs retry: argument ID: 'x' is not a whole number of at least 1"),
         (["reschedule", "1"], "asyncq: nothing to change: give --now, --run-at, --in, --priority, --attempts or"),
         (["reschedule", "1", "--now", "--in", "5m"], "asyncq jobs reschedule: argument --in: not allowed with"),

@@ -13,8 +13,9 @@ from asyncq import Client, JobState
 from asyncq.cli import worker_group
 from asyncq.cli.worker_group import WorkerGroup
 from tests.cli.test_worker import WAIT, StartWorker, state_of, worker
-from tests.support.cli import Started, appears, asyncq, write
+from tests.support.cli import Started, appears, asyncq, started, write
 from tests.support.waiting import wait_until
+from tests.support.web import fetch, free_ports
 
 __all__ = ["worker"]
 
@@ -178,3 +179,54 @@ def test_a_worker_whose_program_cannot_be_started_is_tried_again(
     monkeypatch.setattr(worker_group, "backoff_s", wait)
 
     assert (2, [1, 2]) == (WorkerGroup([str(program)], 1, restarts=True).run(), failures)
+
+
+async def test_each_worker_of_a_group_answers_probes_at_a_port_of_its_own(
+    worker: StartWorker, client: Client, tmp_path: Path
+) -> None:
+    """One of them may be ill, and each has its own numbers."""
+    write(tmp_path, {"tasks/wait.py": WAIT})
+    first = free_ports(3)
+    with worker("--processes", "3", "--http", f"127.0.0.1:{first}") as process:
+        await wait_until(
+            lambda: len(re.findall(r"takes jobs of 1 tasks", process.log.read_text())) == 3, description="three workers"
+        )
+        pages = [await fetch(f"http://127.0.0.1:{first + place}/readyz") for place in range(3)]
+        process.signal()
+        code = await process.end()
+
+    assert ([200, 200, 200], 0) == ([page.status for page in pages], code)
+
+
+WITH_HTTP = """
+import os
+from asyncq import Worker, task
+
+@task
+async def hello() -> None: ...
+
+worker = Worker(os.environ["DATABASE_URL"], [hello], schema=os.environ["SCHEMA"], http=os.environ["HTTP"])
+"""
+
+
+async def test_workers_of_a_group_whose_options_are_in_the_code_have_ports_of_their_own_too(
+    dsn: str, client: Client, schema: str, tmp_path: Path
+) -> None:
+    """The second one would find its port taken, and be started again for ever."""
+    write(tmp_path, {"app.py": WITH_HTTP})
+    first = free_ports(2)
+    with started(
+        tmp_path,
+        *("worker", "--tasks", "app:worker", "--processes", "2"),
+        DATABASE_URL=dsn,
+        SCHEMA=schema,
+        HTTP=f"127.0.0.1:{first}",
+    ) as process:
+        await wait_until(
+            lambda: len(re.findall(r"takes jobs of 1 tasks", process.log.read_text())) == 2, description="two workers"
+        )
+        pages = [await fetch(f"http://127.0.0.1:{first + place}/readyz") for place in range(2)]
+        process.signal()
+        code = await process.end()
+
+    assert ([200, 200], 0) == ([page.status for page in pages], code)

@@ -53,6 +53,25 @@ async def test_tasks_that_set_up_logging_do_not_silence_the_worker(
     assert "in fail" in failed["exception"]
 
 
+async def test_a_json_line_about_a_job_has_its_run(dsn: str, schema: str, client: Client, tmp_path: Path) -> None:
+    """Its worker, its queue, and how long it took; a line of its handler has the first two."""
+    write(tmp_path, {"app.py": SETUP.format(config=CONFIGS["nothing"])})
+    added = await client.add_job("fail", max_attempts=1, queue="mail")
+
+    words = ("worker", "--once", "--tasks", "app", "--schema", schema, "--log-format", "json")
+    done = await asyncq(*words, cwd=tmp_path, DATABASE_URL=dsn)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    (worker_id,) = {line["worker_id"] for line in lines if line.get("task") == "fail"}
+    (failed,) = [line for line in lines if line.get("asyncq_event") == "JobDiscarded"]
+    (logged,) = [line for line in lines if line["logger"] == "asyncq.job"]
+    fields = {"job_id": added.id, "task": "fail", "attempt": 1, "queue": "mail", "worker_id": worker_id}
+
+    assert any(f"worker {worker_id} takes jobs" in line["message"] for line in lines)
+    assert fields == {name: logged[name] for name in fields}
+    assert fields == {name: failed[name] for name in fields}
+    assert 0 < failed["duration_s"] < 300
+
+
 async def test_tasks_that_set_up_all_logging_are_obeyed(dsn: str, schema: str, client: Client, tmp_path: Path) -> None:
     """The program's handler of the root logger is used."""
     write(tmp_path, {"app.py": SETUP.format(config=OWN)})

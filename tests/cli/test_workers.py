@@ -97,7 +97,7 @@ async def test_the_queues_that_a_worker_takes_show(
 
 async def test_unlock_frees_the_jobs_of_a_worker(words: list[str], client: Client, capsys: Output, gone: int) -> None:
     """The administrator knows that the worker will not come back."""
-    (job,) = await client.admin.list_jobs()
+    (job,) = (await client.admin.find_jobs(newest=False)).jobs
 
     assert (0, f"{job.id}\n", "") == await workers(capsys, "unlock", str(gone), *words)
     assert ("available", []) == ((await client.get_job(job.id)).state, await client.admin.list_workers())

@@ -24,7 +24,7 @@ async def test_each_way_to_add_encodes(dsn: str, schema: str, db: asyncpg.Connec
         await client.add_job(greet, "Ada", job_key="key", meta={"a": 1}, flags=["f"])
         async with db.transaction():
             await client.add_job("greet", {"name": "Ada"}, connection=db)
-        found = await client.admin.list_jobs()
+        found = (await client.admin.find_jobs(newest=False)).jobs
         await assert_added(client, greet, name="Ada", job_key="key")
     stored = await db.fetch(f"select payload::text from {schema}._jobs")
 
@@ -52,7 +52,7 @@ async def test_a_codec_that_raises_fails_the_add(dsn: str, schema: str, client: 
             await encoding.add_jobs([greet.job("Ada"), greet.job("bad")])
 
     assert isinstance(caught.value.__cause__, OSError)
-    assert [] == await client.admin.list_jobs()
+    assert [] == (await client.admin.find_jobs(newest=False)).jobs
 
 
 async def test_a_unique_policy_sees_the_clear_payload(dsn: str, schema: str, client: Client) -> None:

@@ -290,7 +290,7 @@ async def test_calls_are_part_of_the_callers_transaction(
     await transaction.rollback()
 
     assert ("@hourly", True) == (inside.expression, inside.paused_at is not None)
-    assert ([], []) == (await client.cron.list_items(), await client.admin.list_jobs())
+    assert ([], []) == (await client.cron.list_items(), (await client.admin.find_jobs(newest=False)).jobs)
 
 
 async def test_input_that_the_database_refuses_is_invalid_input(client: Client) -> None:

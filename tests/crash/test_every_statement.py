@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, Snooze, StoreError, StoreUnavailable, task
+from asyncq import Client, JobContext, JobFilter, Snooze, StoreError, StoreUnavailable, task
 from asyncq.domain.retry import ConstantRetry
 from asyncq.engine.fetch import schedule, unconfirmed
 from asyncq.store import claim
@@ -48,7 +48,6 @@ NOT_HERE = {
     "holders",
     "insert_job",
     "list_history",
-    "list_jobs",
     "list_workers",
     "may_add",
     "note_block",
@@ -248,11 +247,11 @@ class Life:
                     await self._add(client, each.job().with_options(idempotency_key=key))
             self._added.set()
             await wait_until(lambda: self.runs["endless"] > 0, description="the endless job to run")
-            (endless,) = await client.admin.list_jobs(task="endless")
+            (endless,) = (await client.admin.find_jobs(JobFilter(task="endless"), newest=False)).jobs
             await client.admin.cancel_jobs([endless.id])
 
             async def is_empty() -> bool:
-                return not await client.admin.list_jobs()
+                return not (await client.admin.find_jobs(newest=False)).jobs
 
             await wait_until(is_empty, description=f"all jobs to end: {self.runs}", limit_s=20)
 

@@ -137,7 +137,7 @@ SAMPLES: list[Any] = [
         snoozed=[],
         held_back={"hello": 2},
         errors={},
-        events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1)],
+        events=[asyncq.JobStarted(claim=CLAIM, task="hello", attempt=1, worker_id=3)],
     ),
 ]
 # Structs are made of values of their types; an exception without own attributes is made of a sentence.

@@ -72,7 +72,7 @@ def test_an_object_that_is_no_type_of_event_is_refused(want: Any) -> None:
 
 def test_an_event_of_a_job_knows_its_id() -> None:
     """The claim has all other fields."""
-    assert 7 == JobCompleted(claim=CLAIM, task="t", attempt=1, duration_s=0.5).job_id
+    assert 7 == JobCompleted(claim=CLAIM, task="t", attempt=1, worker_id=3, duration_s=0.5).job_id
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from asyncq import Client, Worker, task
+from asyncq import Client, JobFilter, Worker, task
 from tests.support.waiting import wait_until
 
 
@@ -19,7 +19,7 @@ async def test_discarded_jobs_are_listed_and_retried(client: Client, dsn: str, s
     added = await client.add_job(charge.job(cents=500, limit=100))
     await Worker(dsn, [charge], schema=schema).run_once()
 
-    failed = await client.admin.list_jobs(state="discarded")
+    failed = (await client.admin.find_jobs(JobFilter(state="discarded"), newest=False)).jobs
     again = await client.admin.retry_jobs(job.id for job in failed)
 
     assert [(added.id, "discarded")] == [(job.id, job.state) for job in failed]

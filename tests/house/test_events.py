@@ -28,7 +28,7 @@ KINDS = [
     if inspect.isclass(kind) and issubclass(kind, Event) and kind not in (Event, JobEvent)
 ]
 SECRET = "payload-key-flag-or-meta"
-CLAIM = Claim(7, 1, "q", 3, 0, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
+CLAIM = Claim(7, 1, "q", 3, 2, 25, 0, 0, 0, 0, 0, 0, SECRET, f'["{SECRET}"]', SECRET, SECRET, None)
 SAMPLES: dict[Any, Any] = {
     int: 3,
     float: 1.25,
@@ -111,7 +111,7 @@ def test_the_fields_of_a_record_are_names_that_no_formatter_uses(caplog: pytest.
     usual = vars(logging.makeLogRecord({})).keys() | {"message"}
     fields = {kind: vars(logged(kind, caplog)).keys() - usual for kind in KINDS}
 
-    ours = {"asyncq_event", "job_id", "task", "attempt"}
+    ours = {"asyncq_event", "job_id", "task", "attempt", "queue", "worker_id", "duration_s"}
     assert {} == {kind: names for kind, names in fields.items() if not names <= ours}
 
 
@@ -126,12 +126,14 @@ def test_an_event_can_be_encoded_and_has_plain_fields() -> None:
         assert event.exception is None
 
 
-def test_a_record_about_a_job_carries_its_id_task_and_attempt(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_about_a_job_carries_its_run(caplog: pytest.LogCaptureFixture) -> None:
     """A log search by these fields finds all lines of a job."""
     for kind in JobEvent.__subclasses__():
         record = vars(logged(kind, caplog))
 
-        assert (kind, 7, "words", 3) == (kind, record["job_id"], record["task"], record["attempt"])
+        names = ("job_id", "task", "attempt", "queue", "worker_id", "duration_s")
+        took_s = 1.25 if "duration_s" in kind.__struct_fields__ else None
+        assert (kind, 7, "words", 3, "q", 3, took_s) == (kind, *(record.get(name) for name in names))
 
 
 def test_an_event_documents_when_it_is_emitted() -> None:

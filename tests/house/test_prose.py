@@ -20,6 +20,7 @@ PAGES = [
 FOLDERS = [
     "asyncq",
     "asyncq/cli",
+    "asyncq/contrib",
     "asyncq/domain",
     "asyncq/domain/cron",
     "asyncq/domain/models",
@@ -52,6 +53,7 @@ FOLDERS = [
     "tests/benchmarks",
     "tests/cli",
     "tests/client",
+    "tests/contrib",
     "tests/crash",
     "tests/deployment",
     "tests/domain",

@@ -75,7 +75,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Contents) -> None:
     """A top-level `tests` or `tools` in site-packages would shadow those of other projects."""
     tops = {name.split("/")[0] for name in wheel if ".dist-info/" not in name}
 
-    assert {"asyncq"} == tops
+    assert {"asyncq", "asyncq_command.py"} == tops
     assert [] == [name for name in wheel if "__pycache__" in name]
 
 
@@ -89,4 +89,4 @@ def test_the_command_is_declared(wheel: Contents) -> None:
     """`asyncq` on the command line is one of the two faces."""
     (entry_points,) = (content for name, content in wheel.items() if name.endswith("entry_points.txt"))
 
-    assert "asyncq = asyncq.cli:main" in entry_points.decode()
+    assert "asyncq = asyncq_command:main" in entry_points.decode()

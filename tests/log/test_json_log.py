@@ -5,11 +5,13 @@ import json
 import logging
 import math
 import sys
+import types
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, NoReturn
 
 import pytest
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, use_span
 
 from asyncq.cli.logs import DEEPEST, JsonFormatter, TextFormatter
 
@@ -34,6 +36,16 @@ class Broken(Mapping[str, int]):
 
     def __len__(self) -> int:
         return 1
+
+
+class BrokenSpan(NonRecordingSpan):
+    """A span without a context."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_SPAN_CONTEXT)
+
+    def get_span_context(self) -> SpanContext:
+        raise OSError("away")
 
 
 class Level(IntEnum):
@@ -115,6 +127,26 @@ def test_fields_with_the_names_of_the_formatter_are_kept() -> None:
         line["extra_time"],
         line["extra_exception"],
     )
+
+
+def test_a_record_has_the_ids_of_the_active_span() -> None:
+    """A line leads to its trace, and a field that the record has already is kept."""
+    span = NonRecordingSpan(SpanContext(0xABC, 0xDEF, is_remote=False))
+    with use_span(span):
+        line, own = line_of(), line_of(trace_id="mine")
+
+    assert (f"{0xABC:032x}", f"{0xDEF:016x}") == (line["trace_id"], line["span_id"])
+    assert "mine" == own["trace_id"]
+    assert not {"trace_id", "span_id"} & line_of().keys()
+
+
+def test_a_span_that_fails_loses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The span may be the user's own, and the module may be in the middle of its import."""
+    with use_span(BrokenSpan()):
+        assert "said" == line_of()["message"]
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", types.ModuleType("opentelemetry.trace"))
+
+    assert "said" == line_of()["message"]
 
 
 def test_the_stack_is_written() -> None:

@@ -14,7 +14,7 @@ FORGED = "x\n2026-11-20 12:00:00.000 ERROR forged\r\x1b[2Jgone\u2028"
 def failed(task: str, error: str) -> JobDiscarded:
     """A job has failed."""
     claim = Claim(7, 1, 2, 3, 0, 25, 0, 0, 0, 0, 0, 0, None, "{}", None, None, None)
-    return JobDiscarded(claim=claim, task=task, attempt=1, duration_s=1.0, error=error)
+    return JobDiscarded(claim=claim, task=task, attempt=1, worker_id=3, duration_s=1.0, error=error)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, Counts, InvalidJob, Job, JobNotFound, StoreError, TransactionUnusable
+from asyncq import Client, Counts, InvalidJob, Job, JobFilter, JobNotFound, StoreError, TransactionUnusable
 from tests.support.jobs import add, fetch
 from tests.support.keyed import KEY, hold
 from tests.support.session import Session
@@ -78,7 +78,7 @@ async def test_one_meta_that_cannot_be_read_hides_no_job(client: Client, sql: Se
     ids = [await sql.value(add_keyed, payload, key) for key in "ab"]
     await sql.rows("update asyncq._jobs set meta = $1::text::jsonb where id = $2", UNREADABLE[meta], ids[0])
     one = await client.get_job(ids[0])
-    rest = [job.meta for job in await client.admin.list_jobs()]
+    rest = [job.meta for job in (await client.admin.find_jobs(newest=False)).jobs]
     found = [await client.admin.get_job_by_key("a"), *await client.admin.reschedule_jobs([ids[0]], run_at=RUN_AT)]
     found += await client.admin.cancel_jobs([ids[0]])
 
@@ -193,12 +193,14 @@ async def test_workers_are_named_by_numbers_or_texts(client: Client, sql: Sessio
 async def test_a_list_is_read_page_by_page(client: Client, sql: Session) -> None:
     """It may have any filter."""
     ids = [await add(sql, "a" if number % 2 else "b", queue="q", flags=["f"]) for number in range(6)]
-    first = await client.admin.list_jobs(task="a", queue="q", flag="f", state="available", limit=2)
-    second = await client.admin.list_jobs(task="a", limit=2, after=first[-1].id)
+    first = (
+        await client.admin.find_jobs(JobFilter(task="a", queue="q", flag="f", state="available"), newest=False, limit=2)
+    ).jobs
+    second = (await client.admin.find_jobs(JobFilter(task="a"), newest=False, limit=2, start=first[-1].id)).jobs
 
     assert (ids[1::2][:2], ids[1::2][2:]) == ([job.id for job in first], [job.id for job in second])
-    assert ids == [job.id for job in await client.admin.list_jobs()]
-    assert [] == await client.admin.list_jobs(state="discarded")
+    assert ids == [job.id for job in (await client.admin.find_jobs(newest=False)).jobs]
+    assert [] == (await client.admin.find_jobs(JobFilter(state="discarded"), newest=False)).jobs
 
 
 async def test_all_jobs_are_iterated_page_by_page(client: Client, sql: Session) -> None:
@@ -212,12 +214,12 @@ async def test_all_jobs_are_iterated_page_by_page(client: Client, sql: Session) 
             ids.append(await add(sql, "b"))
 
     assert [*ids[:3], *ids[4:]] == found
-    assert [ids[5]] == [job.id async for job in client.admin.iter_jobs(task="a", page=1, after=ids[1])]
+    assert [ids[5]] == [job.id async for job in client.admin.iter_jobs(JobFilter(task="a"), page=1, start=ids[1])]
 
 
 async def test_a_page_that_is_too_large_is_refused_by_its_name(client: Client) -> None:
-    """Iterators take no `limit`."""
-    with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
+    """Nobody needs that many at once."""
+    with pytest.raises(InvalidJob, match="limit is 5000, expected 1 to 1000"):
         _ = [job async for job in client.admin.iter_jobs(page=5000)]
 
 
@@ -244,11 +246,23 @@ async def test_going_through_many_jobs_holds_a_page_of_them_and_no_connection(cl
     assert most < 100 * len(payload)
 
 
-@pytest.mark.parametrize("given", [{"state": "failed"}, {"limit": 0}, {"after": -1}])
-async def test_an_invalid_page_is_refused(client: Client, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("which", "given"),
+    [
+        (JobFilter(state="failed"), {}),
+        (JobFilter(state="completed"), {}),
+        (JobFilter(due_before=datetime(2030, 1, 1)), {}),  # noqa: DTZ001
+        (JobFilter(has=1j), {}),
+        (JobFilter(), {"limit": 0}),
+        (JobFilter(), {"look": 0}),
+        (JobFilter(), {"start": 2**63}),
+    ],
+    ids=str,
+)
+async def test_an_invalid_page_is_refused(client: Client, which: JobFilter, given: dict[str, Any]) -> None:
     """A misspelt state must not look like an empty list."""
     with pytest.raises(InvalidJob):
-        await client.admin.list_jobs(**given)
+        await client.admin.find_jobs(which, **given)
 
 
 async def test_jobs_are_counted_by_their_states(client: Client, sql: Session) -> None:

@@ -1,11 +1,11 @@
 """Untrusted input stays data: in every name, key, flag, member and error, from add to end."""
 
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
 
-from asyncq import Client, Discard, InvalidJob, JobContext, JobState, task
+from asyncq import Client, Discard, InvalidJob, JobContext, JobFilter, JobState, task
 from asyncq.testing import make_worker, run_due
 from tests.support.ids import written
 from tests.support.session import session
@@ -21,6 +21,9 @@ HOSTILE = [
     "\U0001f600 ́e Ω \uffff",
 ]
 WRITTEN = [pytest.param(text, id=written(text)) for text in HOSTILE]
+
+
+UNSENDABLE = [JobFilter(task="\0"), JobFilter(queue="\udcff"), JobFilter(flag=cast("str", 7))]
 
 
 @task
@@ -41,7 +44,7 @@ async def test_text_passes_through_a_job_unchanged(dsn: str, schema: str, client
     options: Any = {"queue": text, "job_key": text, "flags": [text], "meta": {text: text}}
     added = await client.add_job(echo.job(text), **options)
     by_key = await client.admin.get_job_by_key(text)
-    listed = await client.admin.list_jobs(queue=text, flag=text)
+    listed = (await client.admin.find_jobs(JobFilter(queue=text, flag=text), newest=False)).jobs
     await run_due(dsn, [echo], schema=schema)
     failed = await client.get_job(added.id)
 
@@ -74,7 +77,7 @@ async def test_a_task_of_any_name_can_be_added_from_sql_and_only_waits(
         await sql.rows("select asyncq.add_job($1)", text)
     async with make_worker(dsn, [unused], schema=schema).start():
         checkup = await client.admin.checkup()
-    (job,) = await client.admin.list_jobs(task=text)
+    (job,) = (await client.admin.find_jobs(JobFilter(task=text), newest=False)).jobs
 
     assert ((text,), text, JobState.AVAILABLE) == (checkup.unknown_tasks, job.task, job.state)
 
@@ -131,9 +134,7 @@ async def test_a_payload_that_no_handler_expects_fails_with_a_clear_error(
 @pytest.mark.parametrize(
     ("name", "given", "options"),
     [
-        ("list_jobs", [], {"task": "\0"}),
-        ("list_jobs", [], {"queue": "\udcff"}),
-        ("list_jobs", [], {"flag": 7}),
+        *[("find_jobs", [which], {}) for which in UNSENDABLE],
         ("cleanup", [], {"task_identifiers_to_keep": "send"}),
         ("cleanup", [], {"task_identifiers_to_keep": ["\0"]}),
         ("force_unlock_workers", [["\0"]], {}),

@@ -38,7 +38,7 @@ async def test_a_clients_connection_in_a_failed_transaction_is_opened_again(dsn:
         await fail(connection)
         await client._pool.release(connection, is_well=True)
         second = await client.add_job("t")
-        jobs = await client.admin.list_jobs()
+        jobs = (await client.admin.find_jobs(newest=False)).jobs
 
     assert [first.id, second.id] == [job.id for job in jobs]
 

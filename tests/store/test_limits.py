@@ -49,7 +49,7 @@ CALLS: dict[str, Call] = {
     "cleanup": lambda client: client.admin.cleanup(),
     "checkup": lambda client: client.admin.checkup(),
     "repair": lambda client: client.admin.repair(),
-    "list_jobs": lambda client: client.admin.list_jobs(),
+    "find_jobs": lambda client: client.admin.find_jobs(),
     "iter_jobs": iterated,
     "cancel_jobs": lambda client: client.admin.cancel_jobs([1]),
 }

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from opentelemetry.trace import get_current_span
 
 from asyncq import Discard, RetryAfter, Snooze, task
 
@@ -21,6 +22,14 @@ def who(word: str) -> dict[str, object]:
     os.kill(os.getpid(), signal.SIGTERM)
     os.kill(os.getpid(), signal.SIGINT)
     return {"pid": os.getpid(), "word": word}
+
+
+@task(run_in="process")
+def span() -> str:
+    """Log, and return the trace and the span that are active."""
+    logging.getLogger("tests.process").info("logged")
+    active = get_current_span().get_span_context()
+    return f"{active.trace_id:032x} {active.span_id:016x}"
 
 
 @task(run_in="process")

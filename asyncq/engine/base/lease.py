@@ -66,6 +66,11 @@ class Lease:
         return abs(now_s() + self._server_ahead_s - clock_s) > HALF_GRACE_S
 
     @property
+    def server_clock_s(self) -> float | None:
+        """The server's clock in seconds since 1970; None while it is unknown."""
+        return None if self._server_ahead_s == float("inf") else now_s() + self._server_ahead_s
+
+    @property
     def is_held(self) -> bool:
         """Whether no other worker may take over for now, so that jobs may start."""
         return now_s() < self.ends_at

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
+from asyncq.domain.job import Claim
 from asyncq.domain.sentence import plain
 
 LOGGER = "asyncq"
@@ -19,21 +20,27 @@ _RESERVED = ("message", "asctime")  # Set by formatters.
 
 
 class JobLogger(logging.LoggerAdapter[logging.Logger]):
-    """The logger of one run: its records have `job_id`, `task` and `attempt`, and the fields of the call.
+    """The logger of one run: its records have the fields of `job_fields`, and those of the call.
 
     A field of the call replaces one of these with the same name.
     """
 
-    def __init__(self, job_id: int, task: str, attempt: int) -> None:
-        super().__init__(logging.getLogger(JOB_LOGGER), job_fields(job_id, task, attempt))
+    def __init__(self, claim: Claim, task: str, worker_id: int) -> None:
+        super().__init__(logging.getLogger(JOB_LOGGER), job_fields(claim, task, worker_id))
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         return msg, {**kwargs, "extra": free_fields({**(self.extra or {}), **(kwargs.get("extra") or {})})}
 
 
-def job_fields(job_id: int, task: str, attempt: int) -> dict[str, Any]:
+def job_fields(claim: Claim, task: str, worker_id: int) -> dict[str, Any]:
     """The fields of a record about a run."""
-    return {"job_id": job_id, "task": task, "attempt": attempt}
+    return {
+        "job_id": claim.id,
+        "task": task,
+        "attempt": claim.attempts + 1,
+        "queue": claim.queue,
+        "worker_id": worker_id,
+    }
 
 
 def write(

@@ -154,6 +154,10 @@ class LoopWatchdog:
                 break
         return task, stack
 
+    def blocking(self) -> Run | None:
+        """The job of this worker whose handler the loop is in at this moment; in any thread."""
+        return self.run_of(self._where()[0])
+
     def run_of(self, task: asyncio.Task[Any] | None) -> Run | None:
         """The job of this worker whose handler an asyncio task is, or whose handler has started it; in any thread."""
         if task is None:
@@ -176,6 +180,6 @@ def _warn(worker_id: int, silent_s: float, run: Run | None, stack: str) -> None:
     if run is not None:
         claim, task = run.claim, run.task.name
         who = f"job {claim.id} ({task}, attempt {claim.attempts + 1} of {claim.max_attempts})"
-        fields |= job_fields(claim.id, task, claim.attempts + 1)
+        fields |= job_fields(claim, task, worker_id)
     template = "the event loop of worker %s has not answered for %.1f s, blocked by %s: %s"
     write(LOGGER, logging.WARNING, template, (worker_id, silent_s, who, stack.strip()), fields)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from asyncq.domain.around import Middleware, RunInfo, name_of
+from asyncq.domain.around import AddMiddleware, Middleware, RunInfo, name_of
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.resource import Resource
 from asyncq.domain.task import Task
@@ -25,8 +25,11 @@ class Around:
         overrides: Mapping[Resource[Any], Resource[Any]],
         lifespan: Any,
         observers: Observers,
+        *,
+        add_middleware: Sequence[AddMiddleware] = (),
     ) -> None:
-        """`lifespan` is the value that the lifespan yielded."""
+        """`lifespan` is the value that the lifespan yielded; `add_middleware` runs around the adds of handlers."""
+        self.add_middleware = add_middleware
         self._middleware = middleware
         self._lifespan = lifespan
         self._resources = Resources(overrides, lifespan, observers)
@@ -55,7 +58,9 @@ class Around:
             has_begun = True
             return await inner(run, args, kwargs)
 
-        return await middleware(RunInfo(run.claim, run.task.name, run.worker_id, self._lifespan), call)
+        if run.carried is None:
+            run.carried = []
+        return await middleware(RunInfo(run.claims, run.task.name, run.worker_id, self._lifespan, run.carried), call)
 
     async def close(self) -> None:
         """Close the resources, after the last run."""

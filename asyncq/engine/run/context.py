@@ -62,8 +62,8 @@ class JobContext(HandlerContext):
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose records have the fields `job_id`, `task` and `attempt`."""
-        return JobLogger(self._claim.id, self._task, self.attempt)
+        """A logger whose records have the fields `job_id`, `task`, `attempt`, `queue` and `worker_id`."""
+        return JobLogger(self._claim, self._task, self._worker_id)
 
     def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
         """Report how far the handler is; others read the last report while the job runs, as `Job.progress`.

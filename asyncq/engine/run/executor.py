@@ -147,7 +147,7 @@ class Executor:
             self.finished += 1
             return Discarded(PAST_DEADLINE)
         if self._observers.wanted(JobStarted):
-            self._observers.emit(JobStarted(claim=claim, task=run.task.name, attempt=claim.attempts + 1))
+            self._observers.emit(run.event(JobStarted))
         return None
 
     def _misfit(self, run: Run, error: BaseException) -> Outcome:

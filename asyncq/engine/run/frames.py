@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from asyncq.domain.around import Carried
+
 LENGTH_BYTES = 4
 LARGEST_RESULT = 16 * 1024 * 1024
 SOCKET_CLOSED = 76  # the exit code of a process that cannot send its answer
@@ -17,12 +19,13 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
 
 
 class Order(msgspec.Struct, frozen=True, tag=True):
-    """A call of a handler, which is found in a module by a path of names."""
+    """A call of a handler, which is found in a module by a path of names, within what is carried to it."""
 
     module: str
     path: str
     task: str
     payload: str
+    carried: list[Carried] = []
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):

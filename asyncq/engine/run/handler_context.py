@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
+from asyncq.domain.around import Add, AddMiddleware, added_within
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import Added, JobOptions, JobSpec
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
@@ -193,6 +194,16 @@ class HandlerContext(Context):
         return await self._add(checked, check_transaction(connection, autocommit))
 
     async def _add(self, specs: Sequence[JobSpec], connection: Connection | None) -> list[Added]:
+        add: Add = functools.partial(self._store, connection)
+        for middleware in reversed(self._resources.add_middleware):
+            add = functools.partial(self._add_within, middleware, add)
+        return await add(specs)
+
+    async def _add_within(self, middleware: AddMiddleware, inner: Add, specs: Sequence[JobSpec]) -> list[Added]:
+        check = functools.partial(make_specs, registry=self._registry, strict=False, max_payload=DEFAULT_MAX_PAYLOAD)
+        return await added_within(middleware, specs, inner, check)
+
+    async def _store(self, connection: Connection | None, specs: Sequence[JobSpec]) -> list[Added]:
         database = self._resources.database
         if connection is not None:
             return await add_jobs(database, connection, specs)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import Context, copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,7 +84,7 @@ class Process:
         """
         if self._transport is None or not self.is_alive:
             raise ProcessDied(self._how())
-        self._call = _Call(self._loop.create_future(), fields, began)
+        self._call = _Call(self._loop.create_future(), fields, began, copy_context())
         self._transport.write(framed(order))
         try:
             return await self._call.answer
@@ -126,12 +127,19 @@ class Process:
     def _received(self, message: bytes) -> None:
         report = read_report(message)
         if isinstance(report, Logged):
-            write(report, {} if self._call is None else self._call.fields)
+            self._write(report)
         elif self._call is not None and not self._call.answer.done():
             if isinstance(report, Began):
                 self._call.began()
             else:
                 self._call.answer.set_result(report)
+
+    def _write(self, record: Logged) -> None:
+        """Write a record in the context of its call. The one of this callback is that of the first call."""
+        if self._call is None:
+            write(record, {})
+        else:
+            self._call.variables.run(write, record, self._call.fields)
 
     def _lost(self) -> None:
         """The socket is closed: by the worker, by the end of the process, or by its handler."""
@@ -189,6 +197,7 @@ class _Call(NamedTuple):
     answer: asyncio.Future[Answer]
     fields: Mapping[str, Any]
     began: Callable[[], None]
+    variables: Context
 
 
 class _Wire(asyncio.Protocol):

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from queue import SimpleQueue
 from types import FrameType
@@ -139,7 +139,11 @@ class _Calls:
             signature, handler = self._found(order)
             self._send(Began())
             args, kwargs = signature.decode(order.payload, None)
-            result = handler(*args, **kwargs)
+            result: Any = None  # what is carried may suppress an error
+            with ExitStack() as stack:
+                for each in order.carried:
+                    stack.enter_context(getattr(importlib.import_module(each.module), each.name)(each.texts))
+                result = handler(*args, **kwargs)
             if is_awaitable(result):
                 raise TaskError(f"task {order.task!r}: the handler returned an awaitable, which no event loop runs")
             return _returned(signature, result)

@@ -85,8 +85,8 @@ class Processes:
     async def _call(self, run: Run, address: Address, begin: Callable[[], None]) -> Any:
         async with self._slots:
             process = await self._free()
-            order = Order(address.module, address.path, run.task.name, run.claim.payload)
-            fields = job_fields(run.claim.id, run.task.name, run.claim.attempts + 1)
+            order = Order(address.module, address.path, run.task.name, run.claim.payload, run.carried or [])
+            fields = job_fields(run.claim, run.task.name, run.worker_id)
             watch = _MemoryWatch(process, self._memory)
             try:
                 answer = await process.call(order, fields, begin)

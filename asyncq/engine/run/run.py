@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from asyncq.domain.around import Carried
 from asyncq.domain.events import JobEvent
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Outcome, TimedOut
@@ -45,6 +46,7 @@ class Run(msgspec.Struct, eq=False):
         is_waiting: Whether its handler waits for a beat before it begins; beats do not name it meanwhile.
         is_replaced: Whether it is stuck, and another job loop has replaced its own.
         value: What its handler returned, unless its job is kept: a client may have begun to wait for the result.
+        carried: Entered around its handler, if that runs in another process; None if no middleware runs around it.
         ended_at: The end, on the performance counter, once it has ended.
     """
 
@@ -67,6 +69,7 @@ class Run(msgspec.Struct, eq=False):
     is_replaced: bool = False
     error: BaseException | None = None
     value: Any = None
+    carried: list[Carried] | None = None
     started_at: float = msgspec.field(default_factory=time.perf_counter)
     ended_at: float = 0.0
     members: tuple["Run", ...] | None = None
@@ -105,7 +108,8 @@ class Run(msgspec.Struct, eq=False):
         self.error = error
 
     def event(self, kind: type[JobEventT], **fields: Any) -> JobEventT:
-        return kind(claim=self.claim, task=self.task.name, attempt=self.claim.attempts + 1, **fields)
+        claim = self.claim
+        return kind(claim=claim, task=self.task.name, attempt=claim.attempts + 1, worker_id=self.worker_id, **fields)
 
     def returned(self, value: Any) -> None:
         """Keep the value of the handler: a client may have begun to wait for it."""

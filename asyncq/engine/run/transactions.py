@@ -23,6 +23,7 @@ from typing import Any, Literal, assert_never
 
 import anyio
 
+from asyncq.domain.around import AddMiddleware
 from asyncq.domain.errors import (
     AsyncqError,
     ClaimLost,
@@ -75,7 +76,10 @@ class HandlerResources:
         observers: Observers,
         lease_s: float,
         progress: ProgressWriter,
+        *,
+        add_middleware: Sequence[AddMiddleware],
     ) -> None:
+        self.add_middleware = add_middleware
         self.database = database
         self.pool = pool
         self.line = line

@@ -6,11 +6,14 @@
 --   cancel       unless it is discarded: it ends as cancelled; one that runs is marked, and its worker notified
 --   complete     it ends as completed
 --   discard      discarded: no attempt is left, last_error says why
+--   remove       it is deleted, with its failed attempts
 --   reschedule   arguments that are not null are set
 --   retry        if an attempt has failed: attempts are 0, and it is due now; last_error stays until the next failure
+--
+-- With a filter (see find_jobs) a job that does not match it any more, once it is locked, is left alone.
 create or replace function asyncq._administer_jobs(
   act text, job_ids bigint[], error_message text default null, run_at timestamptz default null, priority int default null,
-  attempts int default null, max_attempts int default null)
+  attempts int default null, max_attempts int default null, filter jsonb default null)
   returns table (shown asyncq.jobs, document text)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -50,7 +53,11 @@ begin
       when 'retry' then job.locked_by is null and job.attempts > 0
       else job.locked_by is null
     end);
-  if act in ('cancel', 'complete') then
+  if filter is not null then
+    execute format('select array(select job.id from asyncq._jobs as job where job.id = any($1) and %s)', asyncq._condition(filter))
+      into held using held;
+  end if;
+  if act in ('cancel', 'complete', 'remove') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
   end if;
   case act
@@ -61,6 +68,12 @@ begin
   when 'complete' then
     perform asyncq._end_jobs(
       held, 'completed', faults => array_fill('it was completed by hand, without a run'::text, array[cardinality(held)]));
+  when 'remove' then
+    delete from asyncq._attempts where job_id = any(held);
+    perform asyncq._end_jobs(
+      array(select job.id from asyncq._jobs as job where job.id = any(held) and asyncq._is_discarded(job)), 'discarded');
+    perform asyncq._end_jobs(
+      array(select job.id from asyncq._jobs as job where job.id = any(held)), 'cancelled');
   when 'discard' then
     update asyncq._jobs as job
       set attempts = job.max_attempts, attempts_made = coalesce(job.attempts_made, job.attempts),
@@ -90,7 +103,7 @@ begin
   perform asyncq._wake_partitions(held);
   -- All of them: fetches have skipped a job that was locked here and not changed.
   perform asyncq._wake_for(job_ids);
-  if act not in ('cancel', 'complete') then
+  if act not in ('cancel', 'complete', 'remove') then
     return query select touched.shown, touched.document from asyncq._shown(held) as touched;
   end if;
 end

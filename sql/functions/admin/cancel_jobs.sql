@@ -34,15 +34,24 @@ create or replace function asyncq.reschedule_jobs(
   set search_path = pg_catalog, pg_temp
   as $$
 begin
+  perform asyncq._check_changes(run_at, priority, attempts, max_attempts);
+  return query
+    select (done.shown).*
+    from asyncq._administer_jobs('reschedule', job_ids, null, run_at, priority, attempts, max_attempts) as done;
+end
+$$;
+
+-- Refuse values of a reschedule that are out of range; null is not checked.
+create or replace function asyncq._check_changes(run_at timestamptz, priority int, attempts int, max_attempts int) returns void
+  language plpgsql stable
+  as $$
+begin
   perform asyncq._check_jobs(array[asyncq._new_job(
     'reschedule_jobs', null, null, run_at, null, max_attempts, priority => priority)]);
   if attempts not between 0 and 32767 then
     raise exception using errcode = '22003', column = 'attempts',
       message = 'attempts is ' || attempts || ', expected 0 to 32767';
   end if;
-  return query
-    select (done.shown).*
-    from asyncq._administer_jobs('reschedule', job_ids, null, run_at, priority, attempts, max_attempts) as done;
 end
 $$;
 

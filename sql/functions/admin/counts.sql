@@ -7,11 +7,12 @@ create or replace function asyncq.counts(exact boolean default false)
   set search_path = pg_catalog, pg_temp
   as $$ select counted.state, counted.jobs, counted.is_exact, counted.paused from asyncq._counts(exact) as counted $$;
 
--- The work of counts. A table of up to most_bytes is read, a larger one only for exact figures. Otherwise a sample of a
--- quarter of most_bytes estimates how many wait. Discarded jobs are counted by their index, up to 100,000. Running jobs
--- are counted by a look at each row, if the table has at most eight times most_bytes. The sample may miss the jobs of a
--- paused queue or key, which may be few. So the first 2,000 of such jobs are the minimum.
-create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 33554432)
+-- The work of counts. A table of up to most_bytes is read, a larger one only for exact figures. Otherwise a sample of
+-- 20,000 rows estimates how many wait; it has the same pages in the next call, so that the figures do not jump.
+-- Running jobs and discarded ones are counted by their indexes, up to 20,000 of each. Above that they are estimated
+-- too: running ones as the greater of the sample and of what live workers named at their last beat. The sample may miss
+-- the jobs of a paused queue or key, which may be few: the first 2,000 of such jobs are the minimum.
+create or replace function asyncq._counts(exactly boolean, most_bytes bigint default 8388608)
   returns table (state text, jobs bigint, is_exact boolean, paused bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -20,10 +21,13 @@ create or replace function asyncq._counts(exactly boolean, most_bytes bigint def
   as $$
 #variable_conflict use_column
 declare
-  bytes constant bigint := pg_relation_size('asyncq._jobs');
-  percent constant float8 := 25.0 * most_bytes / greatest(bytes, 1);
+  percent constant float8 := asyncq._sample_percent(20000);
+  few constant int := 20000;
   counted text[] := '{}';
+  batched bigint;
   discarded bigint;
+  held bigint;
+  cancelled bigint;
   -- What is paused: all jobs, those of these tasks, those of these partitions.
   everything constant boolean := exists (select from asyncq._limits as held where held.id = 0 and held.paused_at is not null);
   tasks constant int[] := array(
@@ -31,32 +35,32 @@ declare
     where task.paused_at is not null or held.paused_at is not null);
   partitions constant bigint[] := array(select held.id from asyncq._partitions as held where held.paused_at is not null);
 begin
-  if exactly or bytes <= most_bytes then
+  if exactly or pg_relation_size('asyncq._jobs') <= most_bytes then
     return query
       select asyncq._state(job), count(*), true, count(*) filter (where asyncq._state(job) = 'available' and (everything
         or job.task_id in (select unnest(tasks)) or (job.partition in (select unnest(partitions))) is true))
       from asyncq._all_jobs() as job group by 1;
     return;
   end if;
-  select count(*) into discarded from (
-    select from asyncq._jobs as job where asyncq._is_discarded(job) limit 100000) as few;
-  if discarded < 100000 then
+  batched := (select coalesce(sum(bit_count(batch.unsettled)), 0) from asyncq._batches as batch);
+  select count(*) into discarded from (select from asyncq._jobs as job where asyncq._is_discarded(job) limit few) as first;
+  if discarded < few then
     counted := '{discarded}';
     return query select 'discarded', discarded, true, 0::bigint;
   end if;
-  if bytes <= 8 * most_bytes then
+  select count(*), count(first.cancelled_at) into held, cancelled
+    from (select job.cancelled_at from asyncq._jobs as job where job.locked_at is not null limit few) as first;
+  if held < few then
     counted := counted || '{active,cancelled}';
-    return query
-      select asyncq._state(job), count(*), true, 0::bigint from asyncq._all_jobs() as job where job.locked_by is not null group by 1;
+    return query values ('active', batched + held - cancelled, true, 0::bigint), ('cancelled', cancelled, true, 0::bigint);
   end if;
-  -- A state that the sample has missed need not be empty: it gets a row too. The sample may miss all running jobs,
-  -- which are few. So the jobs that live workers named at their last beat are the minimum.
+  -- A state that the sample has missed need not be empty: it gets a row too.
   return query
-    select estimated.state,
-      case estimated.state
+    select estimated.state, case estimated.state
         when 'active' then greatest(
-          coalesce(sampled.jobs, 0) + (select coalesce(sum(bit_count(batch.unsettled)), 0)::bigint from asyncq._batches as batch),
+          coalesce(sampled.jobs, 0) + batched, held - cancelled + batched,
           (select coalesce(sum(cardinality(worker.started_claims)), 0)::bigint from asyncq._workers as worker where asyncq._is_live(worker)))
+        when 'discarded' then greatest(coalesce(sampled.jobs, 0), discarded)
         when 'available' then greatest(coalesce(sampled.jobs, 0), surely.paused)
         else coalesce(sampled.jobs, 0) end,
       false, case estimated.state when 'available' then greatest(coalesce(sampled.paused, 0), surely.paused) else 0 end
@@ -73,7 +77,7 @@ begin
       select asyncq._state(job) as state, round(count(*) * 100 / percent)::bigint as jobs,
         round(count(*) filter (where everything or job.task_id in (select unnest(tasks))
           or (job.partition in (select unnest(partitions))) is true) * 100 / percent)::bigint as paused
-      from asyncq._jobs as job tablesample system (percent) group by 1) as sampled using (state)
+      from asyncq._jobs as job tablesample system (percent) repeatable (0) group by 1) as sampled using (state)
     where estimated.state <> all(counted);
 end
 $$;

@@ -109,7 +109,7 @@ async def test_due_jobs_run_in_one_call_in_their_order(client: Client, make_work
     assert [[1, "two", {"three": 3}, None]] == made.calls
     assert ids == seen.ids(JobStarted) == sorted(seen.ids(JobCompleted))
     assert [("send", tuple(ids))] == [(event.task, event.job_ids) for event in seen.of(JobsCollected)]
-    assert [] == await client.admin.list_jobs()
+    assert [] == (await client.admin.find_jobs(newest=False)).jobs
 
 
 @pytest.mark.parametrize("concurrency", [1, 10])
@@ -268,7 +268,7 @@ async def test_each_outcome_settles_its_job(client: Client, make_worker: MakeWor
     send = made.task(SOON)
     done, failed, later, snoozed, gone = await add(client, send, *range(5))
     await make_worker(send).run_once()
-    jobs = {job.id: (job.state, job.attempts) for job in await client.admin.list_jobs()}
+    jobs = {job.id: (job.state, job.attempts) for job in (await client.admin.find_jobs(newest=False)).jobs}
 
     assert [done] == seen.ids(JobCompleted)
     assert {failed: 60, later: 90} == {event.job_id: event.delay_s for event in seen.of(JobRetried)}
@@ -323,7 +323,7 @@ async def test_a_call_that_failed_is_an_attempt_of_each(
 
     assert ids == sorted(seen.ids(JobRetried))
     assert all(event.error.startswith(said) for event in seen.of(JobRetried))
-    assert [1, 1] == [job.attempts for job in await client.admin.list_jobs()]
+    assert [1, 1] == [job.attempts for job in (await client.admin.find_jobs(newest=False)).jobs]
 
 
 async def test_jobs_of_a_batch_are_settled_each_by_itself(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
@@ -336,7 +336,9 @@ async def test_jobs_of_a_batch_are_settled_each_by_itself(client: Client, make_w
     ids = await add(client, send, *range(200))
     await make_worker(send).run_once()
 
-    assert {*ids[::10]} == {*seen.ids(JobRetried)} == {job.id for job in await client.admin.list_jobs()}
+    assert (
+        {*ids[::10]} == {*seen.ids(JobRetried)} == {job.id for job in (await client.admin.find_jobs(newest=False)).jobs}
+    )
     assert 180 == len(seen.of(JobCompleted))
 
 
@@ -433,7 +435,9 @@ async def test_a_shutdown_interrupts_all_jobs_of_a_call(client: Client, make_wor
         await made.begun.wait()
 
     assert ids == sorted(seen.ids(JobInterrupted))
-    assert [(0, 1)] * 3 == [(job.attempts, job.interruptions) for job in await client.admin.list_jobs()]
+    assert [(0, 1)] * 3 == [
+        (job.attempts, job.interruptions) for job in (await client.admin.find_jobs(newest=False)).jobs
+    ]
 
 
 async def test_a_shutdown_gives_back_what_waits_for_others(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
@@ -443,7 +447,7 @@ async def test_a_shutdown_gives_back_what_waits_for_others(client: Client, make_
     async with make_worker(send).start():
         ids = await add(client, send, 1)
         await wait_until_claimed(client, *ids)
-    (job,) = await client.admin.list_jobs()
+    (job,) = (await client.admin.find_jobs(newest=False)).jobs
 
     assert ([], JobState.AVAILABLE, 0) == (made.calls, job.state, job.attempts)
     assert [tuple(ids)] == [event.job_ids for event in seen.of(JobsReturned)]
@@ -567,7 +571,7 @@ async def test_middleware_and_resources_are_those_of_the_call(client: Client, ma
     await make_worker(send).run_once()
 
     assert [ids[0], ([1, 2], "connection")] == found
-    assert ids[1:] == [job.id for job in await client.admin.list_jobs()]
+    assert ids[1:] == [job.id for job in (await client.admin.find_jobs(newest=False)).jobs]
 
 
 async def test_a_plain_function_collects_in_a_thread(client: Client, make_worker: MakeWorker, seen: Seen) -> None:

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 import asyncpg
 import pytest
 
-from asyncq import Client, JobState
+from asyncq import Client, JobFilter, JobState
 from asyncq.domain.events import JobsRescued
 from tests.engine.conftest import MakeWorker
 from tests.engine.test_shutdown import ROOT, Program
@@ -127,7 +127,7 @@ async def test_a_signal_to_the_group_ends_the_child_and_lets_the_worker_stop_in_
         code = await end(worker)
         ended = f"ended with {0 if number is signal.SIGINT else -15}"
 
-    left = await client.admin.list_jobs(state=JobState.AVAILABLE)
+    left = (await client.admin.find_jobs(JobFilter(state=JobState.AVAILABLE), newest=False)).jobs
     assert (0, True, []) == (code, ended in worker.lines, [job.id for job in left if job.id == added.id])
 
 

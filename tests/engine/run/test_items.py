@@ -272,7 +272,7 @@ async def test_each_job_of_a_batch_has_its_own_rest(
     adds = [send.job([number, -number]).with_options(queue=queue) for number in range(120)]
     added = await client.add_jobs(adds)
     await make_worker(send, concurrency=4).run_once()
-    left = {job.id: job.payload for job in await client.admin.list_jobs(limit=200)}
+    left = {job.id: job.payload for job in (await client.admin.find_jobs(newest=False, limit=200)).jobs}
 
     assert {each.id: f"[-{number}]" for number, each in enumerate(added) if number} == left
     assert [added[0].id] == seen.ids(JobCompleted)
@@ -344,7 +344,7 @@ async def test_a_cancelled_job_has_no_items_left(client: Client, make_worker: Ma
     await client.add_job(send, [0, 1])
     await make_worker(send).run_once()
 
-    assert (["JobCancelled"], []) == (ends(seen), await client.admin.list_jobs())
+    assert (["JobCancelled"], []) == (ends(seen), (await client.admin.find_jobs(newest=False)).jobs)
 
 
 async def test_a_time_limit_leaves_all_items(client: Client, make_worker: MakeWorker, seen: Seen) -> None:

@@ -7,12 +7,17 @@ import pytest
 
 from asyncq import Client, JobContext, task
 from asyncq.domain.events import JobCompleted
+from asyncq.domain.job import Claim
 from asyncq.engine.base.records import JobLogger
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
 
+CLAIM = Claim(7, 1, "q", 1, 0, 25, 0, 0, 0, 0, 0, 0, None, None, "{}", None, None)
 FIELDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "of the program": ({"tenant": "acme"}, {"tenant": "acme", "job_id": 7, "task": "hello", "attempt": 1}),
+    "of the program": (
+        {"tenant": "acme"},
+        {"tenant": "acme", "job_id": 7, "task": "hello", "attempt": 1, "queue": "q", "worker_id": 3},
+    ),
     "that take the place of ours": ({"attempt": "first"}, {"attempt": "first", "job_id": 7, "task": "hello"}),
     "that every record has": ({"name": "Bobby", "args": 3}, {"asyncq_name": "Bobby", "asyncq_args": 3, "job_id": 7}),
     "that formatters set": ({"message": "x", "asctime": "y"}, {"asyncq_message": "x", "asyncq_asctime": "y"}),
@@ -23,7 +28,7 @@ FIELDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_the_fields_of_the_call_are_kept(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Our fields are added. A reserved name, for which `logging` would raise, is replaced."""
     given, expected = FIELDS[name]
-    JobLogger(7, "hello", 1).warning("said %s", "x", extra=given)
+    JobLogger(CLAIM, "hello", 3).warning("said %s", "x", extra=given)
     (record,) = caplog.records
 
     assert ("said x", "asyncq.job") == (record.getMessage(), record.name)
@@ -32,7 +37,7 @@ def test_the_fields_of_the_call_are_kept(name: str, caplog: pytest.LogCaptureFix
 
 def test_the_place_of_a_record_is_that_of_the_call(caplog: pytest.LogCaptureFixture) -> None:
     """This holds for each method, and through an adapter of the program."""
-    logger = JobLogger(7, "hello", 1)
+    logger = JobLogger(CLAIM, "hello", 3)
     logger.warning("x")
     logger.log(logging.WARNING, "x")
     logging.LoggerAdapter(logger, {"tenant": "acme"}).warning("x")
@@ -89,6 +94,6 @@ async def test_a_record_factory_that_sets_our_fields_fails_no_attempt(
 def test_a_level_that_is_off_writes_nothing(level: int, caplog: pytest.LogCaptureFixture) -> None:
     """It costs nothing."""
     caplog.set_level(logging.WARNING, "asyncq.job")
-    JobLogger(7, "hello", 1).log(level, "x")
+    JobLogger(CLAIM, "hello", 3).log(level, "x")
 
     assert [] == caplog.records

@@ -44,8 +44,8 @@ async def test_a_job_is_completed_by_the_commit_of_its_handler_on_a_connection_o
             async with own.transaction():
                 await own.execute(effects.insert, ctx.job.id)
                 await ctx.complete(connection=own)
-                left.append(len(await client.admin.list_jobs()))
-            left.append(len(await client.admin.list_jobs()))
+                left.append(len((await client.admin.find_jobs(newest=False)).jobs))
+            left.append(len((await client.admin.find_jobs(newest=False)).jobs))
             await seen.wait_for(JobStarted, 2)
         finally:
             await own.close(timeout=5)
@@ -96,7 +96,7 @@ async def test_a_shutdown_after_the_commit_does_not_run_it_again(
     async with make_worker(write, grace=0).start():
         await committed.wait()
 
-    assert ([added.id], []) == (await effects.kept(), await client.admin.list_jobs())
+    assert ([added.id], []) == (await effects.kept(), (await client.admin.find_jobs(newest=False)).jobs)
     assert ([added.id], []) == (seen.ids(JobCompleted), seen.of(JobInterrupted))
 
 
@@ -206,7 +206,7 @@ async def test_a_job_that_was_cancelled_cannot_be_completed(
         cancelled = await seen.wait_for(JobCancelled)
 
     assert ([], added.id) == (await effects.kept(), cancelled.job_id)
-    assert [] == await client.admin.list_jobs()
+    assert [] == (await client.admin.find_jobs(newest=False)).jobs
 
 
 async def test_it_needs_an_open_transaction(client: Client, make_worker: MakeWorker) -> None:

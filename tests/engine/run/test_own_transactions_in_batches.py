@@ -51,7 +51,7 @@ async def test_all_of_a_batch_complete_their_jobs_at_once(
 
     ids = [job.id for job in added]
     assert ([1] * MANY, ids, ids) == (batched, sorted(await effects.kept()), sorted(seen.ids(JobCompleted)))
-    assert ([], 0) == (await client.admin.list_jobs(), await batches(db, schema))
+    assert ([], 0) == ((await client.admin.find_jobs(newest=False)).jobs, await batches(db, schema))
 
 
 async def test_a_handler_that_has_cancelled_a_sibling_in_the_same_transaction_completes_its_job(
@@ -79,7 +79,7 @@ async def test_a_handler_that_has_cancelled_a_sibling_in_the_same_transaction_co
         await seen.wait_for(JobCancelled)
 
     assert (ids[:1], ids[:1], ids[1:2]) == (await effects.kept(), seen.ids(JobCompleted), seen.ids(JobCancelled))
-    assert ids[2:] == [job.id for job in await client.admin.list_jobs()]
+    assert ids[2:] == [job.id for job in (await client.admin.find_jobs(newest=False)).jobs]
 
 
 async def test_a_handler_that_cancels_its_own_job_in_the_same_transaction_gets_an_error_at_once(

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import asyncpg
 import pytest
 
-from asyncq import Client, JobContext, task
+from asyncq import Client, JobContext, JobFilter, task
 from asyncq.domain.events import JobCompleted, MaintenanceFailed, PartRecovered, TasksLeftBehind
 from asyncq.domain.job import Claim
 from asyncq.domain.progress import Progress, Report
@@ -77,7 +77,10 @@ async def test_others_read_the_progress_of_a_running_job(
     job = (await client.add_job(copy)).id
     async with make_worker(copy).start():
         await writes.wait_for(job, 1)
-        first, listed = await read(client, job), await client.admin.list_jobs(state="active")
+        first, listed = (
+            await read(client, job),
+            (await client.admin.find_jobs(JobFilter(state="active"), newest=False)).jobs,
+        )
         more.set()
         await writes.wait_for(job, 2.5)
         [row] = await db.fetch(f"select job_id, done, total, note from {schema}.progress")

@@ -42,7 +42,7 @@ async def test_the_work_of_a_handler_is_committed_with_its_job(
     await make_worker(write).run_once()
 
     assert ([[]], [added.id]) == (before, await effects.kept())
-    assert ([added.id], []) == (seen.ids(JobCompleted), await client.admin.list_jobs())
+    assert ([added.id], []) == (seen.ids(JobCompleted), (await client.admin.find_jobs(newest=False)).jobs)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,10 @@ async def test_everything_that_uses_the_context_is_one_transaction(
     await make_worker(write, child).run_once()
 
     assert numbers[0] == numbers[1]
-    assert ([], [added.id]) == (await effects.kept(), [job.id for job in await client.admin.list_jobs()])
+    assert ([], [added.id]) == (
+        await effects.kept(),
+        [job.id for job in (await client.admin.find_jobs(newest=False)).jobs],
+    )
 
 
 @pytest.mark.parametrize("level", [None, *LEVELS])
@@ -443,7 +446,7 @@ async def test_a_stop_at_any_moment_keeps_all_of_a_run_or_nothing(
         await seen.wait_for(JobStarted, 2)
         for _ in range(steps):
             await asyncio.sleep(0)
-    left = await client.admin.list_jobs()
+    left = (await client.admin.find_jobs(newest=False)).jobs
 
     assert [0] * len(left) == [job.attempts for job in left]
     assert (2, 0) == (len(left) + len(await effects.kept()), seen.of(WorkerStopped)[0].stuck)

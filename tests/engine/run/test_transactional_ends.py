@@ -38,7 +38,7 @@ async def test_a_handler_that_replaces_its_own_job_is_kept_with_its_successor(
 
     added = await client.add_job(poll_feed)
     await make_worker(poll_feed).run_once()
-    left = await client.admin.list_jobs()
+    left = (await client.admin.find_jobs(newest=False)).jobs
 
     assert ([added.id], [added.id], []) == (await effects.kept(), seen.ids(JobCancelled), seen.of(JobCompleted))
     assert [(JobState.SCHEDULED, 0)] == [(job.state, job.attempts) for job in left]
@@ -67,7 +67,7 @@ async def test_a_handler_that_cancels_its_own_job_ends_it_with_its_work(
 
     assert [first.id, second.id] == await effects.kept()
     assert ([first.id], [second.id]) == (seen.ids(JobCancelled), seen.ids(JobCompleted))
-    assert [] == await client.admin.list_jobs()
+    assert [] == (await client.admin.find_jobs(newest=False)).jobs
 
 
 async def test_a_cancellation_that_the_handler_undoes_cancels_nothing(
@@ -107,7 +107,11 @@ async def test_the_work_of_a_job_that_is_cancelled_meanwhile_is_rolled_back(
     added = await client.add_job(write)
     await make_worker(write).run_once()
 
-    assert ([], [added.id], []) == (await effects.kept(), seen.ids(JobCancelled), await client.admin.list_jobs())
+    assert ([], [added.id], []) == (
+        await effects.kept(),
+        seen.ids(JobCancelled),
+        (await client.admin.find_jobs(newest=False)).jobs,
+    )
 
 
 # The connection

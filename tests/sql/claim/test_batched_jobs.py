@@ -57,13 +57,13 @@ async def test_all_that_reads_jobs_shows_them(claiming: Session) -> None:
     await fetch(sql, worker=7, form="batched")
     public = await sql.row("select locked_by, attempts, task_identifier from asyncq.get_job($1)", job)
     (document,) = await sql.run("get_job", job)
-    listed = await sql.run("list_jobs", "active", "t", None, None, 0, 10)
+    *listed, _ = await sql.run("find_jobs", '{"state": "active", "task": "t"}', *(None, False, 10, 100))
     workers = await sql.rows("select id, state, running from asyncq._list_workers()")
 
     assert ("7", 1, "t") == (*public,)
     assert [document["document"]] == [row["document"] for row in listed]
-    assert [job, waiting] == await sql.values("select id from asyncq.list_jobs()")
-    assert [job] == await sql.values("select id from asyncq.list_jobs('active')")
+    assert [job, waiting] == [row["id"] for row in await sql.rows("select id from asyncq.jobs order by id")]
+    assert [job] == await sql.values("select id from asyncq.running()")
     assert [(7, "unknown", 1)] == [(*row,) for row in workers]
     assert {("active", 1), ("scheduled", 1)} == {
         (*row,) for row in await sql.rows("select state, jobs from asyncq.counts()")

@@ -1,0 +1,1 @@
+"""Integrations with other libraries: each module needs the extra of its name."""

@@ -1,0 +1,1 @@
+"""Answers the questions of supervisors and monitors about one worker, in a thread of its own."""

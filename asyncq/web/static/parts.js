@@ -1,0 +1,137 @@
+// The parts that all views are made of.
+
+import { createContext, html, useCallback, useContext, useEffect, useRef, useState } from "./vendor/preact.js";
+import { get } from "./api.js";
+import { exact, relative } from "./format.js";
+
+export const Me = createContext({ can: [] });
+export const may = (me, right) => me.can.includes(right);
+export const useMe = () => useContext(Me);
+
+// Reads an address of the API, again every `everyMs` while the tab is visible.
+export function useGet(path, everyMs = 0) {
+  const [state, setState] = useState({ value: null, error: null });
+  const wanted = useRef(path);
+  wanted.current = path;
+  const load = useCallback(async () => {
+    try {
+      const value = await get(path);
+      if (wanted.current === path) setState({ value, error: null });
+    } catch (error) {
+      if (wanted.current === path) setState((old) => ({ value: old.value, error }));
+    }
+  }, [path]);
+  useEffect(() => {
+    load();
+    if (!everyMs) return undefined;
+    const timer = setInterval(() => document.hidden || load(), everyMs);
+    return () => clearInterval(timer);
+  }, [load, everyMs]);
+  return { ...state, reload: load };
+}
+
+export function Fault({ error }) {
+  return error && html`<p class="fault" role="alert">${error.message}</p>`;
+}
+
+export function Loaded({ state, children }) {
+  if (state.value === null) return state.error ? html`<${Fault} error=${state.error} />` : html`<p class="quiet">Loading …</p>`;
+  return html`<${Fault} error=${state.error} />${children(state.value)}`;
+}
+
+export function When({ at, none = "" }) {
+  return at ? html`<time datetime=${at} title=${exact(at)}>${relative(at)}</time>` : none;
+}
+
+export function Badge({ state }) {
+  return html`<span class="badge ${state}">${state}</span>`;
+}
+
+export function Link({ to, children, ...rest }) {
+  return html`<a href="#/${to}" ...${rest}>${children}</a>`;
+}
+
+export const query = (values) => {
+  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return given.length ? `?${new URLSearchParams(given)}` : "";
+};
+
+// A table that scrolls by itself: a narrow page never scrolls sideways.
+export function Table({ label, columns, rows, keyOf, none = "Nothing here." }) {
+  if (!rows.length) return html`<p class="quiet">${none}</p>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+    <table>
+      <thead><tr>${columns.map(([name, , kind]) => html`<th scope="col" class=${kind ?? ""} key=${name}>${name}</th>`)}</tr></thead>
+      <tbody>
+        ${rows.map((row) => html`<tr key=${keyOf(row)}>
+          ${columns.map(([name, cell, kind]) => html`<td class=${kind ?? ""} key=${name}>${cell(row)}</td>`)}
+        </tr>`)}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+// One dialog for the whole page: `ask` opens it, and resolves to the texts that were given, or null.
+let openDialog = null;
+
+export function ask(question) {
+  return new Promise((resolve) => openDialog({ ...question, resolve }));
+}
+
+export function Asking() {
+  const [question, setQuestion] = useState(null);
+  const dialog = useRef(null);
+  openDialog = setQuestion;
+  useEffect(() => {
+    if (question) dialog.current.showModal();
+  }, [question]);
+  if (!question) return null;
+  const close = (answer) => {
+    setQuestion(null);
+    question.resolve(answer);
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    close(Object.fromEntries(new FormData(event.target)));
+  };
+  return html`<dialog ref=${dialog} onCancel=${() => close(null)} aria-labelledby="asking">
+    <form onSubmit=${submit}>
+      <h2 id="asking">${question.title}</h2>
+      ${question.text && html`<p>${question.text}</p>`}
+      ${(question.fields ?? []).map((field) => html`<label key=${field.name}>${field.label}
+        <input name=${field.name} type=${field.type ?? "text"} value=${field.value ?? ""} required=${field.required ?? false}
+          pattern=${field.pattern ?? ".*"} placeholder=${field.hint ?? ""} step="any" autocomplete="off" /></label>`)}
+      <div class="buttons">
+        <button type="button" onClick=${() => close(null)}>Close</button>
+        ${question.act && html`<button class=${question.danger ? "danger" : "main"}>${question.act}</button>`}
+      </div>
+    </form>
+  </dialog>`;
+}
+
+// Short messages, read out by screen readers.
+let addToast = null;
+export const say = (text, fault = false) => addToast({ text, fault, id: Math.random() });
+
+export function Toasts() {
+  const [all, setAll] = useState([]);
+  addToast = (toast) => {
+    setAll((old) => [...old, toast]);
+    setTimeout(() => setAll((old) => old.filter(({ id }) => id !== toast.id)), toast.fault ? 9000 : 4000);
+  };
+  return html`<div class="toasts" role="status">
+    ${all.map(({ id, text, fault }) => html`<p key=${id} class=${fault ? "fault" : ""}>${text}</p>`)}
+  </div>`;
+}
+
+// Runs an action, and says how it ended.
+export async function attempt(act, done) {
+  try {
+    const answer = await act();
+    say(typeof done === "function" ? done(answer) : done);
+    return answer;
+  } catch (error) {
+    say(error.message, true);
+    return null;
+  }
+}

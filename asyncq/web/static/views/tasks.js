@@ -1,0 +1,44 @@
+// Tasks with what waits, runs and has failed.
+
+import { html } from "../vendor/preact.js";
+import { send } from "../api.js";
+import { number } from "../format.js";
+import { Link, Loaded, Table, ask, attempt, may, query, useGet, useMe } from "../parts.js";
+import { Task } from "./task.js";
+
+export function Tasks({ rest }) {
+  if (rest.length) return html`<${Task} name=${rest.join("/")} />`;
+  const state = useGet("tasks", 5000);
+  return html`<h1>Tasks</h1><${Loaded} state=${state}>${({ tasks }) => html`<${Table} label="Tasks" rows=${tasks} keyOf=${({ task }) => task}
+    none="No task has jobs, and no live worker knows one."
+    columns=${[
+      ["Task", ({ task }) => html`<${Link} to="tasks/${encodeURIComponent(task)}">${task}<//>`],
+      ["Due", (row) => counted(row, row.due, "available"), "number"],
+      ["Waiting", (row) => counted(row, row.waiting, "scheduled"), "number"],
+      ["Running", (row) => counted(row, row.running, "active"), "number"],
+      ["Failed", (row) => counted(row, row.failed, "discarded"), "number"],
+      ["Workers", (row) => (row.workers ? number(row.workers) : html`<span class="bad">none</span>`), "number"],
+    ]} />`}<//>`;
+}
+
+function counted(row, value, state) {
+  return html`<${Link} to="jobs${query({ task: row.task, state })}">${row.is_exact ? "" : "about "}${number(value)}<//>`;
+}
+
+// A button that pauses or resumes one thing.
+export function PauseButton({ target, pause, reload }) {
+  const me = useMe();
+  if (!may(me, "control")) return null;
+  const name = Object.values(target).join(", ") || "everything";
+  const act = async () => {
+    if (pause) {
+      await attempt(() => send("resume", target), `${name} is resumed.`);
+    } else {
+      const answer = await ask({ title: `Pause ${name}?`, text: "No job of it starts until it is resumed; running jobs run on.", fields: [{ name: "reason", label: "Why" }], act: "Pause", danger: true });
+      if (!answer) return;
+      await attempt(() => send("pause", { ...target, reason: answer.reason || null }), `${name} is paused.`);
+    }
+    reload();
+  };
+  return html`<button class="small" onClick=${act}>${pause ? "Resume" : "Pause"}</button>`;
+}

@@ -1,0 +1,62 @@
+// The sentences of the page.
+
+export const STATES = ["available", "active", "scheduled", "retryable", "cancelled", "discarded"];
+
+export const STATE_WORDS = {
+  available: "due, waits for a free slot",
+  active: "a worker runs it",
+  scheduled: "waits for its time",
+  retryable: "failed, waits for its retry",
+  cancelled: "cancelled, its handler still runs",
+  discarded: "failed for good",
+  completed: "ended well",
+};
+
+// A short heading for each reason of `explain`; the server's sentence stands behind it.
+export const REASONS = {
+  ready: "Ready",
+  running: "Running",
+  scheduled: "Waits for its time",
+  retry: "Waits for its retry",
+  discarded: "Failed for good",
+  cancelled: "Cancelled",
+  queue: "Its queue is busy",
+  flags: "Its flags are forbidden",
+  no_worker: "No worker is alive",
+  unknown_task: "No live worker knows its task",
+  paused: "Paused",
+  partition_full: "Its limit is reached",
+  partition_behind: "Others of its key come first",
+  rate: "Its rate is used up",
+  backed_off: "Its key backs off",
+  moving: "It is moved to its limit",
+};
+
+export const ACTIONS = {
+  retry: { label: "Retry", done: "retried" },
+  cancel: { label: "Cancel", done: "cancelled" },
+  reschedule: { label: "Run now", done: "made due now" },
+  complete: { label: "Mark completed", done: "marked as completed" },
+  fail: { label: "Mark failed", done: "marked as failed" },
+  remove: { label: "Remove", done: "removed" },
+};
+
+export const RIGHT_OF = {
+  retry: "change", cancel: "cancel", reschedule: "change", complete: "change", fail: "change", remove: "remove",
+};
+
+// The actions that each state allows; an action that a job does not allow is not offered.
+export const ALLOWED = {
+  available: ["cancel", "complete", "fail"],
+  active: ["cancel"],
+  scheduled: ["reschedule", "cancel", "complete", "fail"],
+  retryable: ["retry", "cancel", "complete", "fail"],
+  cancelled: [],
+  discarded: ["retry", "complete"],
+  completed: ["remove"],
+};
+
+export const HELP = [
+  ["o", "overview"], ["j", "jobs"], ["t", "tasks"], ["q", "queues"], ["l", "limits"], ["c", "cron"], ["w", "workers"],
+  ["b", "bulk operations"], ["/", "search"], ["?", "this help"], ["Esc", "close a dialog"],
+];

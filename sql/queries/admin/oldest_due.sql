@@ -1,0 +1,2 @@
+-- oldest_due() -> seconds float8
+select asyncq.oldest_due() as seconds

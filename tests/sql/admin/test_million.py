@@ -1,0 +1,98 @@
+"""Beside a million jobs each function that people and dashboards call takes below 30 ms of the server's CPU."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from asyncq.testing import temporary_schema
+from tests.support.session import Session, session
+
+MOST_MS = 30.0
+FILL = """
+alter table asyncq._jobs set (autovacuum_enabled = off);
+insert into asyncq._tasks (identifier) select 't' || i from generate_series(1, 20) as i;
+insert into asyncq._workers (lease, pid, concurrency, host, tasks, started_claims)
+select interval '1 day', 1, 100, 'h', array(select identifier from asyncq._tasks),
+  array(select (333 * (w + 10 * j)) || '/1' from generate_series(0, 99) as j)
+from generate_series(1, 10) as w;
+insert into asyncq._jobs
+  (run_at, created_at, updated_at, task_id, priority, payload, attempts, queue, partition, last_error, flags)
+select now() + case when i % 10 < 3 then interval '1 h' else '0' end - interval '1 s' * (i % 1000), now(),
+  now() - interval '1 ms' * (1000000 - i), 1 + i % 20, i % 3,
+  json_build_object('user', i % 5000, 'text', repeat('x', 40), 'order', i),
+  case i % 50 when 0 then 25 when 1 then 3 else 0 end, queue, asyncq._partition(1::smallint, queue),
+  case when i % 50 < 2 then 'TimeoutError: no host ' || i % 7 || E'\\nTraceback' || repeat('line ', 100) end,
+  case when i % 97 = 0 then '{"big": null}'::jsonb end
+from generate_series(1, 1000000) as i,
+  lateral (select case when i % 20 = 7 then 'q' || i % 2000 end) as its(queue);
+update asyncq._jobs set locked_by = 1 + id / 333 % 10, locked_at = now(), lock_token = 1, queue = null, partition = null
+where id % 333 = 0 and id <= 333 * 1000 and attempts < 25;
+"""
+
+CALLS = [
+    "find_jobs()",
+    *(
+        f"find_jobs('{filter_}')"
+        for filter_ in (
+            '{"task": "t3"}',
+            '{"task": "none"}',
+            '{"state": "available"}',
+            '{"state": "retryable"}',
+            '{"state": "active"}',
+            '{"state": "discarded", "task": "t9"}',
+            '{"queue": "q7"}',
+            '{"key": "none"}',
+            '{"flag": "none"}',
+            '{"has": {"user": 7}}',
+            '{"has": {"user": -7}}',
+            '{"error": "no host 3"}',
+            '{"error": "none"}',
+            '{"due_before": "2001-01-01"}',
+            '{"added_after": "2100-01-01"}',
+        )
+    ),
+    "find_jobs('{}', 500000, false)",
+    "failures()",
+    "failed_jobs()",
+    "backlog()",
+    "backlog('{t1}')",
+    "oldest_due()",
+    "depths_by()",
+    "running()",
+    "counts()",
+    "_list_workers()",
+]
+
+
+@pytest.fixture(scope="module")
+async def million(dsn: str) -> AsyncIterator[Session]:
+    """A million jobs of 20 tasks: some in queues, some discarded, a thousand that run."""
+    if "host=/" not in dsn:
+        pytest.skip("the CPU of a server on another machine cannot be read")
+    async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
+        await sql.execute(FILL)
+        await sql.execute("vacuum analyze asyncq._jobs")
+        yield sql
+
+
+def cpu_ms(pid: int) -> float:
+    """The milliseconds that a process has been on a CPU."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count the CPU of a process")
+async def test_each_call_takes_little_of_the_servers_cpu(million: Session) -> None:
+    """The least of some calls counts: other processes slow some of them down. A scan of all jobs takes 100 ms.
+
+    One test, so that the million is made once, whatever number of processes runs the tests.
+    """
+    pid = await million.value("select pg_backend_pid()")
+    costs = dict[str, float]()
+    for call in CALLS:
+        for _ in range(5):
+            before = cpu_ms(pid)
+            await million.rows(f"select * from asyncq.{call}")
+            costs[call] = min(costs.get(call, 1e9), cpu_ms(pid) - before)
+
+    assert {} == {call: cost for call, cost in costs.items() if cost >= MOST_MS}
