@@ -682,8 +682,8 @@ class Admin(JobSearch):
         Returns:
             The figures, and the names of those that are estimates: in a large table those of waiting jobs. Running and
             discarded jobs are exact up to 20,000 of each. The sample is the same in the next call. An estimate of 0
-            does not prove that there are none. Jobs that are paused, or wait for a limit, are `available`; `paused` says
-            how many of these are paused.
+            does not prove that there are none. Jobs that are paused, or wait for a limit, are `available`; `paused` is
+            the number of those that are paused.
 
         Raises:
             StoreError: The database cannot be used.
