@@ -60,13 +60,13 @@ async def test_everything_is_paused_and_resumed(client: Client, address: str, br
     """The overview says it to everybody."""
     async with page(browser) as shown:
         await shown.goto(f"{address}#/limits")
-        await press(shown, "Pause")
+        await press(shown, "Pause everything")
         await answer(shown, "Pause", reason="a disk is replaced")
         await shown.goto(f"{address}#/")
         await see(shown, "Everything is paused")
         await see(shown, "a disk is replaced")
         await shown.goto(f"{address}#/limits")
-        await press(shown, "Resume")
+        await press(shown, "Resume everything")
         await hear(shown, "everything is resumed.")
 
     assert [] == await client.admin.paused()

@@ -60,9 +60,10 @@ async def test_keys_lead_to_the_pages(client: Client, address: str, browser: str
 
 
 async def test_the_overview_changes_without_a_reload(client: Client, address: str, browser: str) -> None:
-    """The server sends what has changed."""
+    """The server sends what has changed; what comes later does not change the order of the page."""
     async with page(browser) as shown:
         await shown.goto(address)
         await shown.wait_for_selector(".tile.available b:text-is('0')", timeout=LIMIT_MS)
+        assert ["Overview", "Failed for good, by error"] == await shown.locator("h1, h2").all_inner_texts()
         await client.add_job("hello")
         await shown.wait_for_selector(".tile.available b:text-is('1')", timeout=LIMIT_MS)

@@ -31,12 +31,13 @@ export function useGet(path, everyMs = 0) {
 }
 
 export function Fault({ error }) {
-  return error && html`<p class="fault" role="alert">${error.message}</p>`;
+  return html`<div>${error && html`<p class="fault" role="alert">${error.message}</p>`}</div>`;
 }
 
+// One element around all that it shows: else what is loaded later would be put behind its neighbours.
 export function Loaded({ state, children }) {
-  if (state.value === null) return state.error ? html`<${Fault} error=${state.error} />` : html`<p class="quiet">Loading …</p>`;
-  return html`<${Fault} error=${state.error} />${children(state.value)}`;
+  return html`<div><${Fault} error=${state.error} />
+    ${state.value !== null ? children(state.value) : !state.error && html`<p class="quiet">Loading …</p>`}</div>`;
 }
 
 export function When({ at, none = "" }) {

@@ -40,5 +40,5 @@ export function PauseButton({ target, pause, reload }) {
     }
     reload();
   };
-  return html`<button class="small" onClick=${act}>${pause ? "Resume" : "Pause"}</button>`;
+  return html`<button class="small" onClick=${act}>${pause ? "Resume" : "Pause"}${Object.keys(target).length ? "" : " everything"}</button>`;
 }

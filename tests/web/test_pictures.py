@@ -1,0 +1,74 @@
+"""Pictures of the dashboard for the guide: `ASYNCQ_PICTURES=docs/guide/pictures pytest tests/web/test_pictures.py`."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from asyncq import Client, CronItem, JobContext, Limit, Rate, Worker, task
+from tests.support.browser import page
+from tests.web.pages import see
+
+FOLDER = os.environ.get("ASYNCQ_PICTURES")
+PAGES = {
+    "overview": "",
+    "jobs": "jobs",
+    "job": "jobs/{waiting}",
+    "failed-job": "jobs/{failed}",
+    "limits": "limits",
+    "workers": "workers",
+}
+
+
+@task(concurrency=Limit(2, by="tenant"))
+async def import_orders(ctx: JobContext, tenant: str, file: str) -> None:
+    """A task whose jobs are limited for each tenant."""
+    await asyncio.sleep(600)
+
+
+@task(max_attempts=1, rate=Rate(100, per="1 min", by="provider"))
+async def send_email(to: str, provider: str) -> None:
+    """A task that fails for some addresses."""
+    if to.endswith(".invalid"):
+        raise LookupError(f"no server takes mail for {to.partition('@')[2]}")
+
+
+@task
+async def build_report(month: str) -> None:
+    """A task that is paused."""
+
+
+async def fill(client: Client, worker: Worker) -> tuple[int, int]:
+    """Jobs on all pages; returns the ids of one that waits for its limit, and of one that has failed."""
+    mails = [f"user{number}@example.{'invalid' if number % 3 == 0 else 'com'}" for number in range(30)]
+    added = await client.add_jobs([send_email.job(to=mail, provider="ses") for mail in mails])
+    await client.admin.pause(task="build_report", reason="the warehouse is reindexed", by="ann")
+    await client.add_jobs([build_report.job(month=f"2026-{month:02}") for month in range(1, 10)])
+    await client.cron.add(CronItem("build_report", "0 4 1 * *", identifier="monthly report"))
+    files = [(tenant, f"orders-{number}.csv") for tenant in ("acme", "globex", "initech") for number in range(8)]
+    orders = await client.add_jobs([import_orders.job(tenant=tenant, file=file) for tenant, file in files])
+    while len(await client.admin.running()) < 6 or (await client.admin.counts()).discarded < 10:
+        await asyncio.sleep(0.05)
+    return orders[7].id, added[0].id
+
+
+@pytest.mark.skipif(FOLDER is None, reason="ASYNCQ_PICTURES names the folder for the pictures")
+async def test_pictures_are_taken(client: Client, address: str, browser: str, dsn: str, schema: str) -> None:
+    """Of a real worker at work, wide and light, and of the overview narrow and dark."""
+    worker = Worker(dsn, [import_orders, send_email, build_report], schema=schema, grace=0)
+    folder = Path(str(FOLDER))
+    folder.mkdir(parents=True, exist_ok=True)
+    async with worker.start():
+        waiting, failed = await fill(client, worker)
+        for name, path in PAGES.items():
+            async with page(browser, width=1200, height=760) as shown:
+                await shown.goto(f"{address}#/{path.format(waiting=waiting, failed=failed)}")
+                await see(shown, "build_report" if name == "overview" else "asyncq")
+                await shown.wait_for_load_state("networkidle", timeout=3000) if name != "overview" else None
+                await shown.screenshot(path=folder / f"dashboard-{name}.png")
+        async with page(browser, width=380, height=760, dark=True) as shown:
+            await shown.goto(address)
+            await see(shown, "build_report")
+            await shown.screenshot(path=folder / "dashboard-narrow.png")
+        await client.admin.cancel_jobs([job.id for job in await client.admin.running()])
