@@ -119,7 +119,18 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
-from asyncq.domain.finding import ChangedJobs, Depth, FailedJob, FailureGroup, JobFilter, JobPage, Matching, RunningJob
+from asyncq.domain.finding import (
+    ChangedJobs,
+    Depth,
+    Depths,
+    FailedJob,
+    FailureGroup,
+    JobFilter,
+    JobPage,
+    Matching,
+    RunningJob,
+    TaskStats,
+)
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.limit_info import LimitInfo, LimitValues, PartitionInfo
@@ -177,6 +188,7 @@ __all__ = [
     "CrontabProblem",
     "DeadRows",
     "Depth",
+    "Depths",
     "Discard",
     "DuplicateJob",
     "Ended",
@@ -288,6 +300,7 @@ __all__ = [
     "TableRetry",
     "Task",
     "TaskError",
+    "TaskStats",
     "TasksLeftBehind",
     "TimeDigest",
     "Timeout",

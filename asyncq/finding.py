@@ -2,21 +2,24 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from asyncq.domain.administration import check_change, check_wanted, storable_error
 from asyncq.domain.finding import (
     ChangeAction,
     ChangedJobs,
     Depth,
+    Depths,
     FailedJob,
     FailureGroup,
     JobFilter,
     JobPage,
     Matching,
     RunningJob,
+    TaskStats,
     check_action,
     check_found,
+    check_series,
 )
 from asyncq.domain.job import Job, check_number
 from asyncq.store import finding as store
@@ -287,3 +290,48 @@ class JobSearch:
         check_number("most", most, 1, 10_000, "22023")
         async with self._acquire() as mine:
             return await store.running(self._database, mine, most)
+
+    async def stats(
+        self, since: datetime | None = None, *, step: timedelta = timedelta(minutes=1), task: str | None = None
+    ) -> list[TaskStats]:
+        """Read how runs ended over time, and how long they took and waited.
+
+        Args:
+            since: From when on; for the last hour by default. Minutes are kept for three hours, then quarters of an
+                hour for 30 days.
+            step: The length of a step, 1 minute to 30 days; a minute by default.
+            task: Only this task; each task by default; all as one for an empty text.
+
+        Returns:
+            The numbers of each step and task, in the order of time. Workers write them every ten seconds.
+
+        Raises:
+            InvalidJob: An argument is not valid.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        check_series(since, step)
+        check_wanted(task=task)
+        async with self._acquire() as mine:
+            return await store.stats(self._database, mine, since, step.total_seconds(), task)
+
+    async def depths(self, since: datetime | None = None, *, step: timedelta = timedelta(minutes=1)) -> list[Depths]:
+        """Read how many jobs there were over time, and how busy the workers were.
+
+        Args:
+            since: From when on; for the last hour by default. Each ten seconds are kept for a day, minutes for 30 days.
+            step: The length of a step, 1 second to 30 days; a minute by default.
+
+        Returns:
+            The means of each step, in the order of time.
+
+        Raises:
+            InvalidJob: An argument is not valid.
+            StoreError: The database cannot be used.
+
+        If cancelled, nothing was changed: it only reads.
+        """
+        check_series(since, step)
+        async with self._acquire() as mine:
+            return await store.depths(self._database, mine, since, step.total_seconds())

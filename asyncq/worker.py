@@ -98,6 +98,8 @@ class Worker:
         overrides: Resources that are replaced, for tests: each by another resource, or by a value; none by default.
         max_result: The largest result in bytes; 1 MiB by default, at most 16 MiB. A job with a larger one completes
             without it.
+        stats: Whether to write how many runs ended, and how long they took and waited, every ten seconds; True by
+            default. A crash loses the numbers of up to ten seconds.
         http: Where to answer probes and show metrics, as `HOST:PORT`: `/healthz`, `/readyz`, `/metrics`. Not by
             default.
         unhealthy_after: How long the event loop may be blocked until `/healthz` says so; 30 s by default.
@@ -143,6 +145,7 @@ class Worker:
         max_result: int | None = None,
         http: str | None = None,
         unhealthy_after: timedelta | float | None = None,
+        stats: bool = True,
     ) -> None:
         self._database = Database(dsn, schema, None if codec is None else Envelopes(codec))
         self._listen_database = self._listens_at(switch("listen", listen), listen_dsn)
@@ -165,6 +168,7 @@ class Worker:
             process_memory=process_memory,
             max_result=max_result,
             unhealthy_after=unhealthy_after,
+            stats=switch("stats", stats),
         )
         self._http = None if http is None else http_address(http)
         self._choice = choice_of(queues, exclude, concurrency=self._options.concurrency)

@@ -64,18 +64,18 @@ grant select, insert, update on asyncq._limits to :"worker";
 grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.history, asyncq.jobs, asyncq.limits, asyncq.pauses,
   asyncq.progress to :"worker";
 grant select, insert on asyncq._server_runs to :"worker";
-grant select, insert, delete on asyncq._wakeups to :"worker";
+grant select, insert, delete on asyncq._depths, asyncq._wakeups to :"worker";
 grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
-  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._jobs, asyncq._handoff_slots, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._stats, asyncq._tasks, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.backlog, asyncq.cancel_jobs, asyncq.change_matching, asyncq.change_cron_item, asyncq.cleanup,
-  asyncq.clock, asyncq.complete_jobs, asyncq.count_matching, asyncq.counts, asyncq.depths_by, asyncq.explain,
+  asyncq.clock, asyncq.complete_jobs, asyncq.count_matching, asyncq.counts, asyncq.depths, asyncq.depths_by, asyncq.explain,
   asyncq.failed_jobs, asyncq.failures, asyncq.find_jobs, asyncq.force_unlock_workers, asyncq.get_job,
-  asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.now, asyncq.oldest_due, asyncq.partitions, asyncq.pause, asyncq.pause_cron_item,
+  asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.now, asyncq.oldest_due, asyncq.partitions, asyncq.pause, asyncq.quantile, asyncq.pause_cron_item,
   asyncq.permanently_fail_jobs, asyncq.redact_ended_jobs, asyncq.remove_cron_item, asyncq.remove_ended_jobs, asyncq.remove_job, asyncq.reschedule_jobs, asyncq.resume, asyncq.resume_cron_item,
-  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.unset_limit, asyncq.violations,
-  asyncq._arms, asyncq._check_changes, asyncq._check_page, asyncq._condition, asyncq._find_ids, asyncq._find_jobs, asyncq._first_line, asyncq._holds, asyncq._moment, asyncq._sample_percent, asyncq._walk,
+  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.stats, asyncq.unset_limit, asyncq.violations,
+  asyncq._add_stats, asyncq._arms, asyncq._prune_stats, asyncq._write_stats, asyncq._check_changes, asyncq._check_page, asyncq._condition, asyncq._find_ids, asyncq._find_jobs, asyncq._first_line, asyncq._holds, asyncq._moment, asyncq._sample_percent, asyncq._walk,
   asyncq._add_cron_item, asyncq._add_due_slots, asyncq._add_first_of_each_key, asyncq._add_in_pieces,
   asyncq._add_jobs, asyncq._add_keyless_job, asyncq._add_many_jobs, asyncq._add_slots, asyncq._addable_slots,
   asyncq._added_job, asyncq._administer_jobs, asyncq._all_ask_alike, asyncq._all_jobs, asyncq._allowance, asyncq._allowed_at, asyncq._batched_jobs,

@@ -19,6 +19,8 @@ COMMANDS = (
     "jobs",
     "tasks",
     "queues",
+    "stats",
+    "top",
     "cron",
     "workers",
     "limits",

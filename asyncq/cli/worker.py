@@ -110,6 +110,7 @@ def add_parser(commands: Commands) -> None:
     add_time("--error-retention", type=partial(_retention, without=NONE), help=kept)
     add_time("--keep", type=duration, help="how long ended jobs are kept, of tasks that do not say it (default: not)")
     add("--no-listen", action="store_true", help="only poll, for a pooler without LISTEN")
+    add("--no-stats", action="store_true", help="do not write numbers over time")
     add("--listen-dsn", metavar="DSN", help="the database for LISTEN: the server itself, if --dsn is a pooler")
     add("--forbid", metavar="FLAG", action="append", help="do not run jobs with this flag; may be repeated")
     chosen = (
@@ -184,6 +185,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
             error_retention=_kept(options.error_retention, ERROR_RETENTION),
             keep=options.keep,
             listen=not options.no_listen,
+            stats=not options.no_stats,
             listen_dsn=options.listen_dsn,
             queues=None if options.queues is None else _queues(options.queues),
             exclude=None if options.exclude is None else _names(options.exclude),

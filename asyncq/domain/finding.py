@@ -1,6 +1,7 @@
 """Filters of jobs, and what the functions for many jobs and the numbers of now return."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -215,6 +216,74 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     is_cancelled: bool
 
 
+class TaskStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs ended in one step of time, of a task or of all.
+
+    Attributes:
+        at: The begin of the step.
+        task: The name of the task; None for all as one.
+        completed: Runs that ended well.
+        retried: Failed runs whose jobs are retried.
+        discarded: Failed runs whose jobs are discarded.
+        cancelled: Cancelled runs.
+        snoozed: Runs that asked to run again later.
+        took_s: The sum of the times of the runs that were timed, of a batch at most 8.
+        waited_s: The sum of the times between being due and the start of these runs.
+        took: How many of them took below 1, 2, 4, .. 2^18 milliseconds, and the rest.
+        waited: How many of them waited so long.
+    """
+
+    at: datetime
+    task: str | None
+    completed: int
+    retried: int
+    discarded: int
+    cancelled: int
+    snoozed: int
+    took_s: float
+    waited_s: float
+    took: tuple[int, ...]
+    waited: tuple[int, ...]
+
+
+def quantile(buckets: Sequence[int], part: float) -> float | None:
+    """The quantile of a histogram of `TaskStats`, in seconds, within a factor of 2; None if no run was timed."""
+    wanted, until = sum(buckets) * part, 0
+    for place, runs in enumerate(buckets):
+        until += runs
+        if runs and until >= wanted:
+            return 2**place / 1000
+    return None
+
+
+class Depths(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs there were in one step of time, on average.
+
+    Attributes:
+        at: The begin of the step.
+        scheduled: Jobs that waited for their time.
+        available: Due jobs.
+        active: Running jobs.
+        retryable: Jobs that waited for their retry.
+        discarded: Discarded jobs.
+        oldest_s: How many seconds the oldest due job had waited at most; None if none was due.
+        workers: Live workers.
+        slots: How many jobs these can run at once.
+        busy: How many jobs they ran.
+    """
+
+    at: datetime
+    scheduled: int
+    available: int
+    active: int
+    retryable: int
+    discarded: int
+    oldest_s: float | None
+    workers: float
+    slots: float
+    busy: float
+
+
 def check_found(limit: Any, start: Any, look: Any) -> None:
     """Raise InvalidJob for a page of jobs that is not valid; `start` may be None."""
     check_number("limit", limit, 1, MOST_FOUND, "22023")
@@ -231,3 +300,11 @@ def check_action(action: Any, up_to: Any) -> None:
             f"action {action!r} is unknown, expected one of {', '.join(ACTIONS)}{near}", code="22023", field="action"
         )
     check_number("up_to", up_to, -BIGINT, BIGINT, "22023")
+
+
+def check_series(since: Any, step: Any) -> None:
+    """Raise InvalidJob unless a series begins at a time with a zone, in steps of 1 second to 30 days."""
+    if since is not None:
+        check_instant(since, "since")
+    if not isinstance(step, timedelta) or not timedelta(seconds=1) <= step <= timedelta(days=30):
+        raise InvalidJob(f"step must be a timedelta of 1 second to 30 days, got {step!r}", code="22023", field="step")

@@ -40,6 +40,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     pool_size: int = 5
     pool_wait_s: float = 30.0
     listen: bool = True
+    stats: bool = True
     forbidden_flags: ForbiddenFlags = None
     discarded_retention_s: float | None = DISCARDED_RETENTION.total_seconds()
     error_retention_s: float | None = ERROR_RETENTION.total_seconds()

@@ -48,6 +48,7 @@ from asyncq.engine.settle.completer import Completer
 from asyncq.engine.settle.outbox import Outbox
 from asyncq.engine.settle.reporter import Reporter
 from asyncq.engine.settle.wake_ups import WakeUps
+from asyncq.engine.tally import Tally
 from asyncq.store.database import Database, HandlerPool, ReconnectingConnection
 
 
@@ -134,7 +135,8 @@ class Parts:
     def _make_fetcher(self, start_soon: Callable[..., None]) -> None:
         """Make the parts that fetch claims, and the outbox, which takes claims that cannot start."""
         line, identity, observers = self.reading, self.identity, self._observers
-        self.reporter = Reporter(observers, start_soon)
+        self.tally = Tally(line, identity, observers, self.lease, counts=self._options.stats)
+        self.reporter = Reporter(observers, start_soon, self.tally)
         self.outbox = Outbox(self.reporter, observers, self.shares)
         self.inbox = inbox = Inbox(identity, self.lease, self.outbox.give_back)
         self.schedule = schedule = Schedule(

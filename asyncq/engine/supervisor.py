@@ -199,6 +199,7 @@ class Supervisor:
             group.start_soon(parts.maintenance.mover.run_for_ever)
             if self._options.listen:
                 await group.start(self._listen)
+        group.start_soon(parts.tally.run_for_ever)
         group.start_soon(parts.membership.learn_the_rest)
         group.start_soon(self._fetch)
         if not self._once:
@@ -273,6 +274,7 @@ class Supervisor:
             await self._written.wait()
             await self.parts.wake_ups.sent()
             await self.parts.progress.close()
+            await self.parts.tally.flush()
         with anyio.move_on_after(CANCEL_S):
             await self.parts.reporter.quiet()
         self._clear_away()

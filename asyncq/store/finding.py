@@ -12,12 +12,14 @@ from asyncq.domain.finding import (
     ChangeAction,
     ChangedJobs,
     Depth,
+    Depths,
     FailedJob,
     FailureGroup,
     JobFilter,
     JobPage,
     Matching,
     RunningJob,
+    TaskStats,
 )
 from asyncq.store.admin import read_job
 from asyncq.store.database import Connection, Database
@@ -102,6 +104,23 @@ async def depths_by(database: Database, connection: Connection, queues: int) -> 
 async def running(database: Database, connection: Connection, most: int) -> list[RunningJob]:
     """Read the claimed jobs."""
     return [RunningJob(**dict(row)) for row in await database.fetch(connection, "running", most)]
+
+
+async def stats(
+    database: Database, connection: Connection, since: datetime | None, step_s: float, task: str | None
+) -> list[TaskStats]:
+    """Read how runs ended over time."""
+    found = list[TaskStats]()
+    for row in await database.fetch(connection, "stats", since, step_s, task):
+        columns: dict[str, Any] = dict(row)
+        columns["took"], columns["waited"] = tuple(columns["took"]), tuple(columns["waited"])
+        found.append(TaskStats(**columns))
+    return found
+
+
+async def depths(database: Database, connection: Connection, since: datetime | None, step_s: float) -> list[Depths]:
+    """Read how many jobs there were over time."""
+    return [Depths(**dict(row)) for row in await database.fetch(connection, "depths", since, step_s)]
 
 
 def _readable(row: Any) -> dict[str, Any]:

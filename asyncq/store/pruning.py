@@ -50,6 +50,12 @@ async def prune_partitions(line: ReconnectingConnection, after: int, most: int) 
     return row["last_id"]
 
 
+async def prune_stats(line: ReconnectingConnection, most: int) -> int:
+    """Merge old numbers over time, and remove older ones; returns how many rows went."""
+    ((gone,),) = await line.fetch("prune_stats", most)
+    return gone
+
+
 async def expire_jobs(line: ReconnectingConnection, most: int) -> list[int]:
     """End waiting jobs that have expired, at most `most`; returns their ids."""
     ((ids,),) = await line.fetch("expire_jobs", most)

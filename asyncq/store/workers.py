@@ -165,3 +165,8 @@ async def check_clock(line: ReconnectingConnection, schema: str) -> None:
             f"the clock of schema {schema!r} was moved by asyncq.testing; in a test, make the worker with "
             f"asyncq.testing; else run `{command('migrate', schema)}` to put it right"
         )
+
+
+async def write_stats(line: ReconnectingConnection, counted: str, worker_id: int) -> None:
+    """Add the numbers of a worker, as JSON, to those of this minute."""
+    await line.fetch("write_stats", counted, worker_id)

@@ -75,3 +75,46 @@ create table asyncq._handoff_slots (
   autovacuum_vacuum_cost_delay = 0,
   vacuum_truncate = off
 );
+
+-- How many runs of each task ended, a row for each minute and task; after three hours for each quarter of an hour.
+--   span_s           60, or 900
+--   completed, retried, discarded, cancelled, snoozed  how many runs ended so
+--   took, waited     how many of the runs that were timed took so long, and waited so long between being due and their start:
+--                    below 1, 2, 4, .. 2^18 milliseconds, and the rest. Of a batch at most 8 runs are timed
+--   took_s, waited_s the sums of those times
+create table asyncq._stats (
+  at timestamptz not null,
+  took_s float8 not null,
+  waited_s float8 not null,
+  task_id int not null,
+  span_s int not null,
+  completed int not null,
+  retried int not null,
+  discarded int not null,
+  cancelled int not null,
+  snoozed int not null,
+  took int[] not null,
+  waited int[] not null,
+  constraint stats_pkey primary key (at, task_id, span_s)
+) with (
+  -- Workers write the rows of this minute, and no column of an index.
+  fillfactor = 70,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0.05
+);
+
+-- How many jobs there were, every ten seconds; after a day every minute. The eldest live worker writes a row.
+--   oldest_s  how long the oldest due job had waited; null: none was due
+--   workers, slots, busy  live workers, how many jobs they can run at once, and how many they ran
+create table asyncq._depths (
+  at timestamptz constraint depths_pkey primary key,
+  oldest_s float8,
+  scheduled bigint not null,
+  available bigint not null,
+  active bigint not null,
+  retryable bigint not null,
+  discarded bigint not null,
+  workers int not null,
+  slots int not null,
+  busy int not null
+);

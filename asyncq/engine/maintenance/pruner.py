@@ -15,7 +15,7 @@ from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.maintenance.history_size import HistorySizes
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks, prune_partitions
+from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks, prune_partitions, prune_stats
 
 BATCH = 500
 EVERY_S = 60.0
@@ -71,6 +71,8 @@ class Pruner:
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
             await self._prune_partitions(until)
+            async with shielded(self._line):
+                await prune_stats(self._line, BATCH)
         finally:
             if total.total():
                 self._observers.emit(JobsPruned(**total))

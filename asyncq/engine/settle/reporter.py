@@ -39,12 +39,14 @@ from asyncq.domain.outcome import (
 from asyncq.engine.base import user_code
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.run.run import Run
+from asyncq.engine.tally import Tally
 
 
 class Reporter:
     """Reports the ends of one worker's jobs, and counts completed jobs, failed attempts and returned claims."""
 
-    def __init__(self, observers: Observers, start_soon: Callable[..., object]) -> None:
+    def __init__(self, observers: Observers, start_soon: Callable[..., object], tally: Tally) -> None:
+        self._tally = tally
         self._observers = observers
         self._start_soon = start_soon
         self.completed = 0
@@ -60,6 +62,7 @@ class Reporter:
 
     def ended_well(self, runs: Collection[Run]) -> None:
         self.completed += len(runs)
+        self._tally.ended_well(runs)
         if self._observers.wanted(JobCompleted):
             for run in runs:
                 self._emit(JobCompleted, run, duration_s=run.duration_s)
@@ -82,6 +85,7 @@ class Reporter:
             case RetryLater() | Interrupted() | Aborted() | Snoozed() if settlement.attempts:
                 self._attempt_failed(run, settlement)
             case Snoozed(delay_s) | RetryLater(delay_s=delay_s):
+                self._tally.ended(run, "snoozed")
                 self._emit(JobSnoozed, run, delay_s=delay_s)
             case Interrupted():
                 self._emit(JobInterrupted, run)
@@ -97,6 +101,7 @@ class Reporter:
         if type(outcome) is Expired:
             self._emit(JobExpired, run)
         else:
+            self._tally.ended(run, "cancelled")
             self._emit(JobCancelled, run, duration_s=_took_s(run), error=settlement.error or "")
         _release(run)
 
@@ -107,6 +112,7 @@ class Reporter:
 
     def _attempt_failed(self, run: Run | None, settlement: Settlement) -> None:
         self.failed += 1
+        self._tally.ended(run, "discarded" if settlement.discarded else "retried")
         error, duration_s = settlement.error or "", _took_s(run)
         if not settlement.discarded:
             self._emit(JobRetried, run, duration_s=duration_s, error=error, delay_s=settlement.delay_s or 0.0)
