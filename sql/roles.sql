@@ -74,7 +74,7 @@ grant execute on function
   asyncq.failed_jobs, asyncq.failures, asyncq.find_jobs, asyncq.force_unlock_workers, asyncq.get_job,
   asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.now, asyncq.oldest_due, asyncq.partitions, asyncq.pause, asyncq.quantile, asyncq.pause_cron_item,
   asyncq.permanently_fail_jobs, asyncq.redact_ended_jobs, asyncq.remove_cron_item, asyncq.remove_ended_jobs, asyncq.remove_job, asyncq.reschedule_jobs, asyncq.resume, asyncq.resume_cron_item,
-  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.stats, asyncq.unset_limit, asyncq.violations,
+  asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.stats, asyncq.unset_limit, asyncq.violations, asyncq.workers,
   asyncq._add_stats, asyncq._arms, asyncq._prune_stats, asyncq._write_stats, asyncq._check_changes, asyncq._check_page, asyncq._condition, asyncq._find_ids, asyncq._find_jobs, asyncq._first_line, asyncq._holds, asyncq._moment, asyncq._sample_percent, asyncq._walk,
   asyncq._add_cron_item, asyncq._add_due_slots, asyncq._add_first_of_each_key, asyncq._add_in_pieces,
   asyncq._add_jobs, asyncq._add_keyless_job, asyncq._add_many_jobs, asyncq._add_slots, asyncq._addable_slots,

@@ -14,7 +14,7 @@ from asyncq.store.failures import calling, on_our_own
 from asyncq.store.statements import check_schema, query, render, sql_file
 
 WayIn = Literal["directly", "by_enqueue"]
-Grantee = tuple[str, str]  # ("worker" or "enqueuer", name of the role)
+Grantee = tuple[str, str]  # ("worker", "enqueuer" or "monitor", name of the role)
 
 
 async def way_in(connection: asyncpg.Connection, schema: str) -> WayIn:
@@ -35,9 +35,17 @@ async def way_in_of(adapter: Adapter | SyncAdapter, schema: str, known: MutableM
 
 def script(schema: str, *, worker: str, enqueuer: str) -> str:
     """Render sql/roles.sql for a schema and two roles, as statements with their own transaction."""
+    return _filled("roles.sql", schema, {"worker": worker, "enqueuer": enqueuer})
+
+
+def monitor_script(schema: str, *, monitor: str) -> str:
+    """Render sql/monitor.sql for a schema and a role, as statements with their own transaction."""
+    return _filled("monitor.sql", schema, {"monitor": monitor})
+
+
+def _filled(name: str, schema: str, roles: dict[str, str]) -> str:
     # The schema first: a role's name may contain the word.
-    text = render(sql_file("roles.sql"), check_schema(schema))
-    roles = {"worker": worker, "enqueuer": enqueuer}
+    text = render(sql_file(name), check_schema(schema))
     for role in roles.values():
         if not role or "\0" in role:
             raise ConfigurationError(f"{role!r} is no name of a role")
@@ -45,7 +53,7 @@ def script(schema: str, *, worker: str, enqueuer: str) -> str:
 
 
 # As psql replaces its variables: :"name" by an identifier, :'name' by a literal.
-_VARIABLE = re.compile(r""":(?P<mark>["'])(?P<name>worker|enqueuer)(?P=mark)""")
+_VARIABLE = re.compile(r""":(?P<mark>["'])(?P<name>worker|enqueuer|monitor)(?P=mark)""")
 
 
 def _quoted(text: str, mark: str) -> str:
@@ -54,7 +62,7 @@ def _quoted(text: str, mark: str) -> str:
     return f" E{doubled.replace(chr(92), chr(92) * 2)}" if mark == "'" and "\\" in text else doubled
 
 
-_GRANT = re.compile(r"""^grant [^;]*? to :"(worker|enqueuer)";$""", re.MULTILINE)
+_GRANT = re.compile(r"""^grant [^;]*? to :"(worker|enqueuer|monitor)";$""", re.MULTILINE)
 
 # The function that was granted to a role says its part. The owner needs no grant; PUBLIC is left out.
 _GRANTEES = """
@@ -64,6 +72,17 @@ cross join pg_catalog.aclexplode(routine.proacl) as entry
 join pg_catalog.pg_roles as role on role.oid = entry.grantee
 where routine.pronamespace = pg_catalog.to_regnamespace($1) and routine.proname in ('_add_jobs', 'enqueue')
   and entry.privilege_type = 'EXECUTE' and entry.grantee <> routine.proowner
+union
+select 'monitor', role.rolname
+from pg_catalog.pg_proc as routine
+cross join pg_catalog.aclexplode(routine.proacl) as entry
+join pg_catalog.pg_roles as role on role.oid = entry.grantee
+where routine.pronamespace = pg_catalog.to_regnamespace($1) and routine.proname = 'failures'
+  and entry.privilege_type = 'EXECUTE' and entry.grantee <> routine.proowner
+  and not exists (
+    select from pg_catalog.pg_proc as other
+    cross join pg_catalog.aclexplode(other.proacl) as more
+    where other.pronamespace = routine.pronamespace and other.proname = '_add_jobs' and more.grantee = entry.grantee)
 order by part, name
 """
 
@@ -76,7 +95,7 @@ async def grantees(connection: asyncpg.Connection, schema: str) -> list[Grantee]
 async def grant_again(connection: asyncpg.Connection, schema: str, roles: Iterable[Grantee]) -> None:
     """Grant roles the privileges that sql/roles.sql lists for their part, as the schema's owner; revokes nothing."""
     # The schema first: a role's name may contain the word.
-    text = render(sql_file("roles.sql"), schema)
+    text = render(sql_file("roles.sql"), schema) + render(sql_file("monitor.sql"), schema)
     found = [(grant[1], grant[0]) for grant in _GRANT.finditer(text)]
     grants = [
         _VARIABLE.sub(lambda _, name=name: _quoted(name, '"'), grant)
@@ -95,6 +114,14 @@ async def apply(database: Database, *, worker: str, enqueuer: str) -> None:
     SchemaMissing if there is no such schema. If cancelled, all of it was done or nothing.
     """
     text = script(database.schema, worker=worker, enqueuer=enqueuer)
+    async with database.connected("roles") as connection:
+        with on_our_own(), calling(database.schema):
+            await connection.execute(text)
+
+
+async def apply_monitor(database: Database, *, monitor: str) -> None:
+    """Grant the monitor role the privileges it needs, and revoke all others in the schema, as `apply`."""
+    text = monitor_script(database.schema, monitor=monitor)
     async with database.connected("roles") as connection:
         with on_our_own(), calling(database.schema):
             await connection.execute(text)

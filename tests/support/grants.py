@@ -93,6 +93,7 @@ WORKER = {
     "function set_partition": "execute",
     "function unset_limit": "execute",
     "function violations": "execute",
+    "function workers": "execute",
     "function _add_cron_item": "execute",
     "function _add_due_slots": "execute",
     "function _add_first_of_each_key": "execute",

@@ -3,7 +3,7 @@
 -- pause; 0 in other states. A state without a row has no jobs.
 create or replace function asyncq.counts(exact boolean default false)
   returns table (state text, jobs bigint, is_exact boolean, paused bigint)
-  language sql volatile
+  language sql volatile security definer
   set search_path = pg_catalog, pg_temp
   as $$ select counted.state, counted.jobs, counted.is_exact, counted.paused from asyncq._counts(exact) as counted $$;
 

@@ -23,7 +23,7 @@
 --   partition_behind  an earlier job of its key
 --   ready           a free slot: the next fetch takes it, after the jobs before it
 create or replace function asyncq.explain(job_id bigint) returns table (reason text, detail text)
-  language plpgsql stable
+  language plpgsql stable security definer
   set search_path = pg_catalog, pg_temp
   -- The texts contain times, which must not depend on the settings of the session.
   set timezone = 'UTC'

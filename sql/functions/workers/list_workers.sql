@@ -31,3 +31,15 @@ create or replace function asyncq._list_workers()
     group by job.locked_by) as claims on claims.locked_by = worker.id
   order by 1
   $$;
+
+-- The workers, as list_workers of the client shows them; for roles that may not read the tables.
+create or replace function asyncq.workers()
+  returns table (
+    id int, host text, pid int, state text, running bigint, concurrency int, started_at timestamptz, last_seen timestamptz,
+    silent_s float8, lease_s float8, locks boolean, tasks text[], stuck bigint[])
+  language sql volatile security definer
+  set search_path = pg_catalog, pg_temp
+  as $$
+  select id, host, pid, state, running, concurrency, started_at, last_seen, silent_s, lease_s, locks, tasks, stuck
+  from asyncq._list_workers()
+  $$;
