@@ -58,7 +58,6 @@ async def test_pictures_are_taken(client: Client, address: str, browser: str, ds
     """Of a real worker at work, wide and light, and of the overview narrow and dark."""
     worker = Worker(dsn, [import_orders, send_email, build_report], schema=schema, grace=0)
     folder = Path(str(FOLDER))
-    folder.mkdir(parents=True, exist_ok=True)
     async with worker.start():
         waiting, failed = await fill(client, worker)
         for name, path in PAGES.items():
