@@ -1,6 +1,7 @@
 // What asyncq does now, what is wrong, and why.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
+import { Chart } from "../chart.js";
 import { duration, number, shortened } from "../format.js";
 import { useLive } from "../live.js";
 import { Link, Loaded, Table, When, query, useGet } from "../parts.js";
@@ -11,6 +12,7 @@ export function Overview() {
   const failures = useGet("failures", 10000);
   return html`<h1>Overview</h1>
     <${Loaded} state=${live}>${(seen) => html`<${Now} seen=${seen} />`}<//>
+    <div><${Charts} /></div>
     <h2>Failed for good, by error</h2>
     <${Loaded} state=${failures}>${({ failures }) => html`<${Failures} rows=${failures} />`}<//>`;
 }
@@ -38,6 +40,28 @@ function Now({ seen }) {
 export function pauseWords({ what, name, key }) {
   if (what === "everything") return "Everything is paused";
   return what === "key" ? `The key ${key} of the limit ${name} is paused` : `The ${what} ${name} is paused`;
+}
+
+const RANGES = [[60, "1 hour"], [360, "6 hours"], [1440, "1 day"], [10080, "1 week"]];
+
+function Charts() {
+  const [minutes, setMinutes] = useState(60);
+  const state = useGet(`series?minutes=${minutes}`, 10000);
+  return html`<div class="bar" role="group" aria-label="Time of the charts">
+      ${RANGES.map(([value, word]) => html`<button key=${value} class="small" aria-pressed=${value === minutes} onClick=${() => setMinutes(value)}>${word}</button>`)}
+    </div>
+    <${Loaded} state=${state}>${(series) => html`<${Drawn} key=${minutes} ...${series} />`}<//>`;
+}
+
+function Drawn({ ended, depths }) {
+  return html`<div class="charts">
+    <${Chart} title="Ended attempts a minute" at=${ended.at} lines=${[
+      ["completed", ended.completed], ["retried", ended.retried], ["discarded", ended.discarded]]} />
+    <${Chart} title="Seconds from due to start, and of a run (95 of 100)" at=${ended.at} unit="s" lines=${[
+      ["wait", ended.waited_p95], ["run", ended.took_p95]]} />
+    <${Chart} title="Waiting and running jobs" at=${depths.at} lines=${[
+      ["available", depths.available], ["active", depths.active]]} />
+  </div>`;
 }
 
 function Failures({ rows }) {

@@ -1,0 +1,45 @@
+"""Numbers over time on the overview and on the page of a task."""
+
+import re
+
+import httpx
+import pytest
+from playwright.async_api import expect
+
+from asyncq import Client, Worker, task
+from tests.support.browser import page
+from tests.web.pages import LIMIT_MS
+
+ENDS = re.compile("completed 6, retried 0, discarded 3$")
+
+
+@task(max_attempts=1)
+async def sometimes(number: int) -> None:
+    """A task of which one job in three fails."""
+    if number % 3 == 0:
+        raise ValueError(number)
+
+
+async def test_ended_runs_are_drawn(client: Client, address: str, browser: str, dsn: str, schema: str) -> None:
+    """A chart says its last values to screen readers too."""
+    await client.add_jobs([sometimes.job(number) for number in range(9)])
+    await Worker(dsn, [sometimes], schema=schema).run_once()
+
+    async with page(browser) as shown:
+        await shown.goto(address)
+        chart = shown.get_by_role("img", name="Ended attempts a minute")
+        await expect(chart).to_have_attribute("aria-label", ENDS, timeout=LIMIT_MS)
+        await expect(chart.locator("canvas")).to_be_visible()
+        await shown.goto(f"{address}#/tasks/sometimes")
+        day = shown.get_by_role("img", name="Ended attempts")
+        await expect(day).to_have_attribute("aria-label", ENDS, timeout=LIMIT_MS)
+        await expect(shown.locator(".histogram li").first).to_be_visible()
+
+
+@pytest.mark.parametrize("minutes", ["0", "61", "x", "-60"])
+async def test_a_chart_has_one_of_four_ranges(http: httpx.AsyncClient, minutes: str) -> None:
+    """Any other number of points would be drawn badly, or cost much."""
+    answer = await http.get(f"api/series?minutes={minutes}")
+
+    assert 422 == answer.status_code
+    assert "one of 60, 360, 1440, 10080" in answer.json()["error"]["message"]
