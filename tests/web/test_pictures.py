@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from asyncq import Client, CronItem, JobContext, Limit, Rate, Worker, task
@@ -15,7 +16,6 @@ PAGES = {
     "overview": "",
     "jobs": "jobs",
     "job": "jobs/{waiting}",
-    "failed-job": "jobs/{failed}",
     "limits": "limits",
     "workers": "workers",
 }
@@ -39,10 +39,30 @@ async def build_report(month: str) -> None:
     """A task that is paused."""
 
 
-async def fill(client: Client, worker: Worker) -> tuple[int, int]:
-    """Jobs on all pages; returns the ids of one that waits for its limit, and of one that has failed."""
+# An hour of numbers, as workers would have written them.
+PAST = """
+with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 59) as n)
+insert into {schema}._stats
+    (at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
+  select at, 1, 1, (select min(id) from {schema}._tasks), 60,
+    300 + 180 * sin(n / 9.0) + 40 * sin(n * 1.7), 12 + 9 * sin(n / 4.0),
+    case when n between 20 and 26 then 9 else 0 end, 0, 0, array[0,0,0,0,5,30,90,140,60,9 + n % 7,3,0,0,0,0,0,0,0,0,0],
+    array[40,90,30,12,6,4,2,case when n between 18 and 27 then 90 else 1 end,0,0,0,0,0,0,0,0,0,0,0,0]
+  from minute
+"""
+DEPTHS = """
+with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 59) as n)
+insert into {schema}._depths
+  select at, 1, 0, case when n between 18 and 27 then 900 - 80 * abs(22 - n) else 30 + 20 * sin(n / 3.0) end,
+    8 + 2 * sin(n / 5.0), 0, 0, 1, 10, 8
+  from minute on conflict do nothing
+"""
+
+
+async def fill(client: Client) -> int:
+    """Jobs on all pages; returns the id of one that waits for its limit."""
     mails = [f"user{number}@example.{'invalid' if number % 3 == 0 else 'com'}" for number in range(30)]
-    added = await client.add_jobs([send_email.job(to=mail, provider="ses") for mail in mails])
+    await client.add_jobs([send_email.job(to=mail, provider="ses") for mail in mails])
     await client.admin.pause(task="build_report", reason="the warehouse is reindexed", by="ann")
     await client.add_jobs([build_report.job(month=f"2026-{month:02}") for month in range(1, 10)])
     await client.cron.add(CronItem("build_report", "0 4 1 * *", identifier="monthly report"))
@@ -50,24 +70,29 @@ async def fill(client: Client, worker: Worker) -> tuple[int, int]:
     orders = await client.add_jobs([import_orders.job(tenant=tenant, file=file) for tenant, file in files])
     while len(await client.admin.running()) < 6 or (await client.admin.counts()).discarded < 10:
         await asyncio.sleep(0.05)
-    return orders[7].id, added[0].id
+    return orders[7].id
 
 
 @pytest.mark.skipif(FOLDER is None, reason="ASYNCQ_PICTURES names the folder for the pictures")
-async def test_pictures_are_taken(client: Client, address: str, browser: str, dsn: str, schema: str) -> None:
+async def test_pictures_are_taken(
+    client: Client, db: asyncpg.Connection, address: str, browser: str, dsn: str, schema: str
+) -> None:
     """Of a real worker at work, wide and light, and of the overview narrow and dark."""
     worker = Worker(dsn, [import_orders, send_email, build_report], schema=schema, grace=0)
     folder = Path(str(FOLDER))
     async with worker.start():
-        waiting, failed = await fill(client, worker)
+        waiting = await fill(client)
+        for text in (PAST, DEPTHS):
+            await db.execute(text.format(schema=schema))
         for name, path in PAGES.items():
             async with page(browser, width=1200, height=760) as shown:
-                await shown.goto(f"{address}#/{path.format(waiting=waiting, failed=failed)}")
+                await shown.goto(f"{address}#/{path.format(waiting=waiting)}")
                 await see(shown, "build_report" if name == "overview" else "asyncq")
-                await shown.wait_for_load_state("networkidle", timeout=3000) if name != "overview" else None
+                await asyncio.sleep(1)
                 await shown.screenshot(path=folder / f"dashboard-{name}.png")
         async with page(browser, width=380, height=760, dark=True) as shown:
             await shown.goto(address)
             await see(shown, "build_report")
+            await asyncio.sleep(1)
             await shown.screenshot(path=folder / "dashboard-narrow.png")
         await client.admin.cancel_jobs([job.id for job in await client.admin.running()])
