@@ -604,6 +604,30 @@ class Admin(JobSearch):
         async with changing(connection, self._acquire, autocommit) as mine:
             return await limit_admin.unset_limit(self._database, mine, name, key)
 
+    async def remove_limit(
+        self, name: str, *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> None:
+        """End the declaration of a limit that no worker declares any more, and all that was set for it by hand.
+
+        Nothing limits its jobs from then on, and those that wait start; the jobs of a queue run one at a time. If a
+        worker declares the limit again when it starts, it holds again. A pause stays.
+
+        Args:
+            name: The name of the limit, which is that of its task by default; or a queue with a limit of its own.
+            connection: As in `complete_jobs`.
+            autocommit: As in `cancel_jobs`.
+
+        Raises:
+            InvalidJob: No worker has declared the limit, or a live worker still declares it. Of a queue only the worker
+                is known that was the first to declare its limit.
+            StoreError: The database cannot be used, or another transaction locks a task of the limit.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back.
+        """
+        check_texts(name=name)
+        async with changing(connection, self._acquire, autocommit) as mine:
+            await limit_admin.remove_limit(self._database, mine, name)
+
     async def set_partition(
         self,
         limit: str,

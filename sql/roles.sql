@@ -73,7 +73,7 @@ grant execute on function
   asyncq.clock, asyncq.complete_jobs, asyncq.count_matching, asyncq.counts, asyncq.depths, asyncq.depths_by, asyncq.explain,
   asyncq.failed_jobs, asyncq.failures, asyncq.find_jobs, asyncq.force_unlock_workers, asyncq.get_job,
   asyncq.get_job_by_key, asyncq.list_cron_items, asyncq.now, asyncq.oldest_due, asyncq.partitions, asyncq.pause, asyncq.quantile, asyncq.pause_cron_item,
-  asyncq.permanently_fail_jobs, asyncq.redact_ended_jobs, asyncq.remove_cron_item, asyncq.remove_ended_jobs, asyncq.remove_job, asyncq.reschedule_jobs, asyncq.resume, asyncq.resume_cron_item,
+  asyncq.permanently_fail_jobs, asyncq.redact_ended_jobs, asyncq.remove_cron_item, asyncq.remove_ended_jobs, asyncq.remove_job, asyncq.remove_limit, asyncq.reschedule_jobs, asyncq.resume, asyncq.resume_cron_item,
   asyncq.retry_jobs, asyncq.run_cron_item, asyncq.running, asyncq.set_limit, asyncq.set_partition, asyncq.stats, asyncq.unset_limit, asyncq.violations, asyncq.workers,
   asyncq._add_stats, asyncq._arms, asyncq._prune_stats, asyncq._write_stats, asyncq._check_changes, asyncq._check_page, asyncq._condition, asyncq._find_ids, asyncq._find_jobs, asyncq._first_line, asyncq._holds, asyncq._moment, asyncq._sample_percent, asyncq._walk,
   asyncq._add_cron_item, asyncq._add_due_slots, asyncq._add_first_of_each_key, asyncq._add_in_pieces,
@@ -98,7 +98,7 @@ grant execute on function
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_rest,
   asyncq._shown, asyncq._spent, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
   asyncq._split_batches_of_worker, asyncq._state, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._takes, asyncq._tell_pause, asyncq._tell_watchers,
-  asyncq._task_ids_of, asyncq._unique_key, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
+  asyncq._task_ids_of, asyncq._unique_key, asyncq._unset_keys, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
   asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wake_partitions, asyncq._wake_stranded, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers
   to :"worker";
 

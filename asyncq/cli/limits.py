@@ -36,7 +36,7 @@ Set values of a limit by hand, in place of those that workers declare.
 
 They hold until --unset, whatever is deployed meanwhile. A value that is not
 given stays as it is; "none" is no limit. With --key they hold for one key of
-the limit."""
+the limit. --remove ends a limit that no worker declares any more."""
 
 LIMITS_EXAMPLES = """\
   asyncq limits
@@ -52,6 +52,7 @@ LIMIT_EXAMPLES = """\
   asyncq limit tenants --at-once 5 --rate 100/1m
   asyncq limit tenants --key acme --at-once 10 --weight 2
   asyncq limit tenants --unset
+  asyncq limit reports --remove
 """
 
 VALUES = ("at_once", "rate", "total", "total_rate", "weight")
@@ -76,6 +77,9 @@ def add_parser(commands: Commands) -> None:
     setting.add_argument("--total-rate", metavar="RATE", type=rate, help="how many jobs of all keys may start")
     setting.add_argument("--weight", metavar="NUMBER", type=float, help="how many turns the key gets beside others")
     setting.add_argument("--unset", action="store_true", help="undo what was set: what workers declare holds again")
+    setting.add_argument(
+        "--remove", action="store_true", help="end it, and all that was set, until a worker declares it again"
+    )
     setting.add_argument("--by", metavar="NAME", help="who (default: the role that logs in)")
     setting.add_argument("--json", action="store_true", help="print one JSON object: the limit")
 
@@ -93,12 +97,14 @@ def _partitions(options: argparse.Namespace) -> int:
 
 def _limit(options: argparse.Namespace) -> int:
     chosen = {name: getattr(options, name) for name in VALUES if getattr(options, name) is not None}
-    if options.unset == bool(chosen):
-        raise Usage("set what? Give --at-once, --rate, --total, --total-rate or --weight; or --unset alone")
+    if options.unset + options.remove + bool(chosen) != 1:
+        raise Usage("set what? Give --at-once, --rate, --total, --total-rate or --weight; or --unset or --remove alone")
     values: dict[str, Any] = {name: None if value == NONE else value for name, value in chosen.items()}
     if "at_once" in values:
         values["concurrency"] = values.pop("at_once")
-    if options.unset:
+    if options.remove:
+        shown = _remove(options)
+    elif options.unset:
         shown = [ask(options, lambda client: client.admin.unset_limit(options.limit, options.key))]
     elif options.key is None:
         if "weight" in values:
@@ -108,6 +114,14 @@ def _limit(options: argparse.Namespace) -> int:
         shown = _set_key(options, values)
     _print(shown, as_json=options.json)
     return 0
+
+
+def _remove(options: argparse.Namespace) -> list[LimitInfo]:
+    if options.key is not None:
+        raise Usage("--remove ends the limit of all keys: leave --key out; --unset undoes what was set for a key")
+    before = [one for one in ask(options, lambda client: client.admin.limits()) if one.name == options.limit]
+    ask(options, lambda client: client.admin.remove_limit(options.limit))
+    return before
 
 
 def _set_key(options: argparse.Namespace, values: dict[str, Any]) -> list[LimitInfo]:

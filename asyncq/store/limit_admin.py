@@ -29,6 +29,11 @@ async def unset_limit(database: Schema, connection: Connection, name: str, key: 
     return _limit(row)
 
 
+async def remove_limit(database: Schema, connection: Connection, name: str) -> None:
+    """End the declaration of a limit or queue, and unset all its values."""
+    await database.fetch(connection, "remove_limit", name)
+
+
 async def set_partition(database: Schema, connection: Connection, *arguments: Any) -> None:
     """Set values of one key: limit, key, at_once, rate, per_s, weight, by."""
     await database.fetch(connection, "set_partition", *arguments)

@@ -49,6 +49,19 @@ async def test_what_was_set_is_unset(words: list[str], capsys: Output, client: C
     assert (0, 2, {}) == (code, after.values.at_once, after.overrides)
 
 
+@pytest.mark.parametrize("name", ["tenants", "reports"])
+async def test_a_limit_that_no_worker_declares_any_more_is_removed(
+    words: list[str], capsys: Output, client: Client, name: str
+) -> None:
+    """Its last line is printed, also that of a queue."""
+    _, listed, _ = await asyncq(capsys, "limits", "--json", *words)
+    code, out, err = await asyncq(capsys, "limit", name, "--remove", "--json", *words)
+
+    assert (0, "") == (code, err)
+    assert out in listed.splitlines(keepends=True)
+    assert name not in [limit.name for limit in await client.admin.limits()]
+
+
 async def test_keys_are_listed_with_their_own_values(words: list[str], capsys: Output, client: Client) -> None:
     """A key that has a value of its own is listed without a job too."""
     await client.add_job(sync.job(tenant="zeta"))
@@ -74,8 +87,14 @@ async def test_as_json_a_limit_is_an_object(words: list[str], capsys: Output) ->
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["tenants"], "set what? Give --at-once, --rate, --total, --total-rate or --weight; or --unset alone"),
-        (["tenants", "--unset", "--total", "3"], "or --unset alone"),
+        (
+            ["tenants"],
+            "set what? Give --at-once, --rate, --total, --total-rate or --weight; or --unset or --remove alone",
+        ),
+        (["tenants", "--unset", "--total", "3"], "or --unset or --remove alone"),
+        (["tenants", "--unset", "--remove"], "or --unset or --remove alone"),
+        (["tenants", "--remove", "--key", "a"], "--remove ends the limit of all keys: leave --key out"),
+        (["nobody", "--remove"], "no worker has declared a limit nobody; there are reports, tenants"),
         (["tenants", "--weight", "3"], "--weight is that of a key: give --key too"),
         (["tenants", "--key", "a", "--total", "3"], "--total is that of all keys: leave --key out"),
         (["tenants", "--key", "a", "--at-once", "none"], "none is not one of them"),

@@ -81,6 +81,7 @@ NOT_HERE = {
     "pause",
     "pauses",
     "unset_limit",
+    "remove_limit",
     "wake_stranded",
     "limit_warnings",
     "resume",

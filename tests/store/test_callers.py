@@ -44,6 +44,7 @@ CHANGES: dict[str, Change] = {
     "set_limit": lambda client, how: client.admin.set_limit("l", concurrency=2, **how),
     "unset_limit": lambda client, how: client.admin.unset_limit("l", **how),
     "set_partition": lambda client, how: client.admin.set_partition("l", "k", concurrency=2, **how),
+    "remove_limit": lambda client, how: client.admin.remove_limit("l", **how),
     "remove_ended_jobs": lambda client, how: client.admin.remove_ended_jobs([1], **how),
     "redact_ended_jobs": lambda client, how: client.admin.redact_ended_jobs([1], **how),
     "cron.add": lambda client, how: client.cron.add(CronItem("t", "* * * * *", identifier="other"), **how),
