@@ -2,7 +2,8 @@
 -- Seconds until the first job that became due less than since_s ago, or will; null if there is none. since_s covers the
 -- time since the last fetch was sent: a worker must not sleep if a job became due in between. Jobs without a partition
 -- that are before the cursor of that fetch do not count. is_taken: the worker's hand-off slot was filled, so that a
--- message about the job is on its way, or was lost. Paused jobs do not count.
+-- message about the job is on its way, or was lost. Paused jobs do not count, nor those of a limit whose total or rate
+-- is used up.
 with recursive
 plain(priority) as (
   (select priority from asyncq._jobs as job
@@ -32,11 +33,20 @@ from (
       and wakeup.at > coalesce($2::timestamptz, asyncq.now())
         - make_interval(secs => coalesce($1::float8, case when kinds.task_id < 0 then 0 else 6e10 end))
     order by at limit 1) as woken
-  where not exists (select from asyncq._tasks as task where task.id = kinds.task_id and task.paused_at is not null offset 0)
+  -- The ends of the claims of a limit with a total are counted as by a fetch.
+  where not exists (
+      select from asyncq._tasks as task left join asyncq._limits as of_all on of_all.id = task.limit_id
+      where task.id = kinds.task_id and (task.paused_at is not null or of_all.paused_at is not null or exists (
+        select from asyncq._partitions as gate
+        where gate.id = case when of_all.total is not null or of_all.total_rate is not null then asyncq._gate(of_all.id) end
+          and (gate.not_before > coalesce($2::timestamptz, asyncq.now())
+            or asyncq._allowance(of_all.total_rate, of_all.total_per_s, gate.cell, gate.cells, coalesce($2::timestamptz, asyncq.now())) <= 0
+            or gate.running - of_all.total >= (
+              select coalesce(sum(ended.freed), 0) from asyncq._wakeups as ended
+              where ended.task_id = -of_all.id and ended.priority = 0 and ended.at <= coalesce($2::timestamptz, asyncq.now())))))
+      offset 0)
     and not exists (
       select from asyncq._limits as held
-      where held.id = coalesce(
-          (select task.limit_id from asyncq._tasks as task where task.id = kinds.task_id offset 0), -kinds.task_id)
-        and held.paused_at is not null offset 0)
+      where held.id = case when kinds.task_id < 0 then -kinds.task_id end and held.paused_at is not null offset 0)
 ) as next
 where not exists (select from asyncq._limits as everything where everything.id = 0 and everything.paused_at is not null)

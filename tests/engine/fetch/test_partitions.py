@@ -7,7 +7,7 @@ import anyio
 import asyncpg
 import pytest
 
-from asyncq import Client, JobCompleted, JobsFetched, JobStarted, Limit, task
+from asyncq import Client, JobCompleted, JobStarted, Limit, Rate, WorkerStarted, task
 from asyncq.engine.fetch import cursor
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
@@ -123,17 +123,34 @@ async def test_a_partition_that_another_transaction_holds_is_looked_at_again(
             await seen.wait_for(JobCompleted, 2)
 
 
-@pytest.mark.parametrize("paused", ["the task", "its limit", "everything"])
-async def test_paused_jobs_bring_no_fetch(
+EACH = {"concurrency": Limit(2, by="number")}
+BLOCKS: dict[str, tuple[dict[str, Any], str | None]] = {
+    "a paused task": (EACH, "select {schema}.pause(task => 'serial')"),
+    "a paused limit": (EACH, "select {schema}.pause(limit_name => 'serial')"),
+    "a paused queue": ({"queue": "q"}, "select {schema}.pause(queue => 'q')"),
+    "a pause of everything": (EACH, "select {schema}.pause()"),
+    "a full total": ({"concurrency": 1}, None),
+    "a full total of keys": ({"concurrency": Limit(2, by="number", total=1)}, None),
+    "a full total of queues": ({"concurrency": 1, "queue": "q"}, None),
+    "a full key": ({"concurrency": Limit(1, by="number")}, None),
+    "a used rate": ({"rate": Rate(1, per=86400)}, None),
+    "a used rate of a key": ({"rate": Rate(1, per=86400, by="number")}, None),
+}
+"""What keeps a job from running, and the statement of an administrator; None: another job that runs or has started."""
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+async def test_jobs_that_no_fetch_may_take_bring_no_fetch(
     client: Client,
     make_worker: MakeWorker,
     seen: Seen,
     db: asyncpg.Connection,
     schema: str,
     monkeypatch: pytest.MonkeyPatch,
-    paused: str,
+    block: str,
 ) -> None:
     """An idle worker sends one query in the time of a poll, although their wakeups are due."""
+    options, order = BLOCKS[block]
     asked: list[str] = []
     real = ReconnectingConnection.fetch
 
@@ -141,19 +158,24 @@ async def test_paused_jobs_bring_no_fetch(
         asked.append(name)
         return await real(line, name, *args)
 
-    @task(name="serial", concurrency=Limit(2, by="number"))
+    @task(name="serial", **options)
     async def serial(number: int) -> None:
-        pass
+        await ended.wait()
 
+    ended = anyio.Event()
     await make_worker(serial).run_once()
-    args = {"the task": "task => 'serial'", "its limit": "limit_name => 'serial'", "everything": ""}[paused]
-    await db.execute(f"select {schema}.pause({args})")
-    await client.add_jobs([serial.job(1)])
-    async with make_worker(serial, poll=0.05, listen=False).start():
-        await anyio.sleep(0.2)
-        monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
-        await wait_until(lambda: len(asked) >= 5, description="polls")
-        names = {*asked} - {"clock"}
+    async with make_worker(serial).start():
+        if order:
+            await db.execute(order.format(schema=schema))
+        else:
+            await client.add_job(serial.job(1))
+            await seen.wait_for(JobStarted, 1)
+        await client.add_jobs([serial.job(1), serial.job(1)])
+        async with make_worker(serial, poll=0.05, listen=False).start():
+            await seen.wait_for(WorkerStarted, 2)
+            monkeypatch.setattr(ReconnectingConnection, "fetch", fetch)
+            await wait_until(lambda: asked.count("next_due") >= 10, description="polls")
+            names = asked[-8:]  # It has fetched when it started.
+        ended.set()
 
-    assert {"next_due"} == names
-    assert [] == seen.of(JobsFetched)
+    assert [] == [name for name in names if name.startswith("fetch")]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.jobs import add, fetch
+from tests.sql.control.test_declare_limits import declare
+from tests.support.jobs import add, complete, fetch
 from tests.support.session import Session
 
 
@@ -85,3 +86,33 @@ async def test_before_a_cursor_no_job_without_a_queue_counts(sql: Session) -> No
     (queued,) = await sql.run("next_due", 0.5, None, 0, run_at, place, None, None)
 
     assert (9.0, 2.0) == (row["delay_s"], queued["delay_s"])
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_jobs_behind_a_full_total_are_not_waited_for_until_a_claim_has_ended(
+    sql: Session, queue: str | None
+) -> None:
+    """No fetch could take them. The end counts although no fetch has counted it yet. Other tasks are not concerned."""
+    await declare(sql, t={"total": 1})
+    await add(sql)
+    claims = await fetch(sql)
+    await add(sql, queue=queue)
+    full = await due_in(sql, 6e10)
+    await add(sql, "other", queue="other", run_at="now() + interval '3 s'")
+    beside = await due_in(sql, 6e10)
+    await complete(sql, claims)
+    after = await due_in(sql, 6e10)
+
+    assert (None, 3.0, True) == (full, beside, after is not None and after <= 0)
+
+
+async def test_jobs_behind_a_used_rate_are_waited_for_until_it_allows_more(sql: Session) -> None:
+    """At that time the fetch that used it up has left a wakeup."""
+    await declare(sql, t={"total_rate": 1, "total_per_s": 60})
+    for _ in range(2):
+        await add(sql)
+    await fetch(sql)
+    used = await due_in(sql, 6e10)
+
+    assert used is not None
+    assert 50 < used < 80
