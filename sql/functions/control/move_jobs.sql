@@ -4,7 +4,7 @@
 --   found    how many jobs had another partition, moved or not
 --   last_id  the last job of the page; null: it was the last page, or there is nothing to move
 --   horizon  all transactions before this one have ended: only a walk that began after the change sees all jobs
--- Running jobs are moved too, and counted from now on: the batches of such jobs are split.
+-- Running jobs are moved too, by the first page of a walk, and counted from now on: the batches of such jobs are split.
 create or replace function asyncq._move_jobs(after_id bigint, most int)
   returns table (found bigint, last_id bigint, horizon bigint)
   language plpgsql volatile
@@ -18,6 +18,7 @@ declare
   walked bigint[];
   misplaced bigint[];
   in_batches bigint := 0;
+  running bigint[] := '{}';
 begin
   -- An add with an old snapshot may have stored a job after the last walk. In time such jobs are the first of all.
   if after_id = 0 and exists (select from asyncq._tasks as task where task.limit_id is not null) then
@@ -40,6 +41,12 @@ begin
       select batch.ctid from asyncq._batches as batch
       where (batch.locked_by, batch.lock_token) in (select locked_by, lock_token from asyncq._misplaced_batches(tasks))
       order by batch.locked_by, batch.lock_token for update skip locked));
+    -- Running jobs first: until they are counted, others start beside them.
+    running := array(
+      select job.id from asyncq._jobs as job
+      where job.locked_by is not null and job.locked_at is not null and asyncq._is_known(job, tasks)
+        and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload));
+    perform asyncq._place_jobs(running);
   end if;
   walked := array(select job.id from asyncq._jobs as job where job.id > after_id order by job.id limit most);
   misplaced := array(
@@ -47,7 +54,7 @@ begin
     where job.id = any(walked) and asyncq._is_known(job, tasks)
       and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload));
   perform asyncq._place_jobs(misplaced);
-  return query select in_batches + cardinality(misplaced),
+  return query select in_batches + cardinality(running) + cardinality(misplaced),
     case when cardinality(walked) = most then walked[most] end, horizon;
 end
 $$;

@@ -60,6 +60,21 @@ async def test_running_jobs_count_from_now_on(sql: Session, form: str, is_known:
     assert [] == await sql.rows("select * from asyncq.violations() where law = 'wrong_count'")
 
 
+@pytest.mark.parametrize("form", BATCH_FROM)
+async def test_running_jobs_are_counted_by_the_first_page(sql: Session, form: str) -> None:
+    """However many wait before them: those that are moved would start beside them."""
+    await sql.execute(LIMIT)
+    await add_many(sql, 5, priority="1")
+    running = [await add(sql), await add(sql)]
+    claims = await fetch(sql, 2, form=form)
+    await sql.execute(LIMITED)
+    await sql.rows("select * from asyncq._move_jobs(0, 3)")
+
+    assert running == sorted(claim["id"] for claim in claims)
+    assert [2] == await sql.values("select running from asyncq._partitions")
+    assert (2, []) == (await sql.value(UNMOVED), await fetched(sql))
+
+
 async def test_the_jobs_of_a_paused_task_are_moved_out_of_the_way(sql: Session) -> None:
     """`pause` moves the first thousand itself. A resumed task has no limit again; its jobs stay where they are."""
     await add_many(sql, 1003)
