@@ -1,5 +1,8 @@
 """`_store_limit` and its helpers: a limit has the declared values, and in their place those that were set."""
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.support.jobs import add, add_many, fetched
@@ -50,3 +53,25 @@ async def test_a_higher_limit_wakes_the_jobs_that_wait(limited: Session) -> None
     await limited.rows(STORE, '{"declared": {"at_once": 2}}')
 
     assert ([jobs[:1], []], jobs[1:2]) == (before, await fetched(limited))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_raised"),
+    [
+        ({"at_once": 2}, {"at_once": 3}, True),
+        ({"at_once": 2}, {}, True),
+        ({"total": 2}, {"total": 3}, True),
+        ({"at_once": 3, "total": 3}, {"at_once": 2, "total": 3}, False),
+        ({}, {"at_once": 2}, False),
+        ({"rate": 2, "per_s": 60}, {"rate": 2, "per_s": 1}, True),
+        ({"fair": True}, {"fair": False}, False),
+    ],
+)
+async def test_more_jobs_may_start_if_any_value_is_raised(
+    sql: Session, before: dict[str, Any], after: dict[str, Any], is_raised: bool
+) -> None:
+    """A value that is left out limits nothing. Of rates any change may be one."""
+    row = "jsonb_populate_record(null::asyncq._limits, asyncq._no_limit() || $1::text::jsonb)"
+    sent = "select asyncq._is_raised({}, {})".format(row, row.replace("$1", "$2"))
+
+    assert is_raised == await sql.value(sent, json.dumps(before), json.dumps(after))
