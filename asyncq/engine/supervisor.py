@@ -194,9 +194,7 @@ class Supervisor:
         if self._once:
             await parts.maintenance.once()
         else:
-            group.start_soon(parts.maintenance.run, self._options.lease_s / BEATS_A_LEASE)
-            group.start_soon(parts.maintenance.pruner.run_for_ever)
-            group.start_soon(parts.maintenance.mover.run_for_ever)
+            parts.maintenance.start(group, self._options.lease_s / BEATS_A_LEASE)
             if self._options.listen:
                 await group.start(self._listen)
         group.start_soon(parts.tally.run_for_ever)

@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 
 import anyio
+from anyio.abc import TaskGroup
 
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.events import JobsRescued, MaintenanceFailed, PartitionCorrected, TransactionsEnded, UnknownTasks
@@ -49,6 +50,12 @@ class Rounds:
         self._wanted = asyncio.Event()
         self._rests_until = 0.0
         self._told: set[str] = set()
+
+    def start(self, group: TaskGroup, every_s: float) -> None:
+        """Start the rounds, the removal of old rows, and the moves, for ever."""
+        group.start_soon(self.run, every_s)
+        group.start_soon(self.pruner.run_for_ever)
+        group.start_soon(self.mover.run_for_ever)
 
     async def run(self, every_s: float) -> None:
         """Do a round at once, then one every `every_s` seconds, and one whenever a worker has died; for ever."""
