@@ -24,9 +24,9 @@ dead     the next check by another worker returns its jobs
 unknown  it holds jobs, and its row was removed
 
 With the lock "no" (behind a pooler) a death is noticed only at the end of the
-lease. The jobs under "stuck" were cancelled, and their handlers still run. Under
-"queues" are the queues and limits whose jobs it takes, by its option --queues,
-or "not" and those of --exclude; empty for all."""
+lease. The jobs under "stuck" were cancelled, and their handlers still run.
+Under "queues" are the queues and limits whose jobs it takes, by its option
+--queues, or "not" and those of --exclude; empty for all."""
 
 UNLOCK = """\
 Return the jobs of workers at once, and print the ids of these jobs.

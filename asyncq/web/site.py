@@ -57,10 +57,10 @@ class Site:
             return []
         return [action for action in ACTIONS if action in access(request.scope).can]
 
-    async def check(self, request: Request, action: Action) -> None:
-        """Refuse an action that the user may not take."""
+    async def check(self, request: Request, *actions: Action) -> None:
+        """Refuse a request of a user that may take none of these actions."""
         rights = await self.open()
-        if action in await self.allowed(request):
+        if not set(actions).isdisjoint(await self.allowed(request)):
             return
         if self._read_only:
             raise Refused(403, "this dashboard is read-only")
@@ -68,7 +68,7 @@ class Site:
             raise Refused(403, "the server is a standby: nothing can be changed there")
         if not rights.may_change:
             raise Refused(403, "the role of the database may not change jobs")
-        raise Refused(403, f"you may not do that: it needs the right {action!r}")
+        raise Refused(403, f"you may not do that: it needs the right {actions[0]!r}")
 
     def note(self, request: Request, did: str, **about: Any) -> None:
         """Write one line of the audit log: who did what; never a payload."""

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -128,7 +128,20 @@ def test_queries_name_their_columns() -> None:
 def unnamed(text: str) -> set[str]:
     """Find the relations of which a statement takes all columns, except its own subqueries, which name them."""
     stars = re.findall(r"(?:select|returning|,)\s+(?:(\w+)\.)?\*", text)
-    return set(stars) - set(re.findall(r"\b(\w+)(?:\([^()]*\))? as (?:materialized )?\(", text))
+    parts = re.findall(r"\b(\w+)(?:\([^()]*\))? as (?:(?:not )?materialized )?\(", text)
+    return set(stars) - set(parts) - set(subqueries(text))
+
+
+def subqueries(text: str) -> Iterator[str]:
+    """The names of the queries in parentheses: `(select ...) as name`."""
+    opened: list[int] = []
+    for place, sign in enumerate(text):
+        if sign == "(":
+            opened.append(place)
+        elif sign == ")":
+            is_query = re.match(r"\(\s*select\b", text[opened.pop() :])
+            if is_query and (named := re.match(r"\) as (\w+)", text[place:])):
+                yield named[1]
 
 
 def test_functions_name_the_columns_of_other_functions() -> None:

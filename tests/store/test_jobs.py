@@ -298,7 +298,7 @@ async def test_a_claim_has_all_fields_of_its_job(line: ReconnectingConnection, s
     row = await sql.row("""
         select id, task_id, queue, lock_token as token, attempts, max_attempts, interruptions, priority, revision,
           run_at, created_at, updated_at, key, flags, payload, meta, last_error, extras, expires_at, deadline_at,
-          partition, false as is_packed
+          partition, false as is_packed, null as start_by
         from asyncq._jobs""")
 
     assert row["extras"] is not None

@@ -1,5 +1,6 @@
 """The task group of a worker, the report that a task has started, and the error inside of an exception group."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -13,15 +14,31 @@ class WorkerTasks:
 
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
+        self._of_callbacks: list[tuple[Callable[..., Coroutine[Any, Any, Any]], tuple[Any, ...]]] = []
+        self._wanted = asyncio.Event()
 
     def open(self, group: TaskGroup) -> None:
         self._group = group
+        group.start_soon(self._start_for_callbacks, group)
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Start a task; the group must be open."""
         if self._group is None:
             raise RuntimeError(f"{function} was started before the worker's task group was opened")
-        self._group.start_soon(function, *args)
+        if asyncio.current_task() is not None:
+            self._group.start_soon(function, *args)
+        else:
+            self._of_callbacks.append((function, args))
+            self._wanted.set()
+
+    async def _start_for_callbacks(self, group: TaskGroup) -> None:
+        """Start the tasks that callbacks of the loop ask for: with sniffio installed, anyio starts tasks only in tasks."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            while self._of_callbacks:
+                function, args = self._of_callbacks.pop(0)
+                group.start_soon(function, *args)
 
 
 def report_started(task_status: TaskStatus[None]) -> None:

@@ -157,7 +157,8 @@ class _Settling:
         return time.perf_counter() - self._began_at
 
     def _emit(self, kind: type[JobEvent], exception: BaseException | None = None, **fields: Any) -> None:
-        event = kind(claim=self._claim, task=self._task, attempt=self._claim.attempts + 1, **fields)
+        about: dict[str, Any] = {"task": self._task, "attempt": self._claim.attempts + 1, "worker_id": self._worker_id}
+        event = kind(claim=self._claim, **about, **fields)
         self._resources.observers.emit(event, exception)
 
 

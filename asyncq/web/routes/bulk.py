@@ -98,6 +98,7 @@ async def _one(request: Request) -> Any:
 
 async def _stop(request: Request) -> Any:
     site = site_of(request)
+    await site.check(request, *RIGHTS.values())
     operation = _known(site.bulk.get(request.path_params["id"]))
     await site.check(request, RIGHTS[operation.action])
     site.note(request, "stop an operation", id=operation.id)

@@ -100,7 +100,7 @@ export function Asking() {
       <h2 id="asking">${question.title}</h2>
       ${question.text && html`<p>${question.text}</p>`}
       ${(question.fields ?? []).map((field) => html`<label key=${field.name}>${field.label}
-        <input name=${field.name} type=${field.type ?? "text"} value=${field.value ?? ""} required=${field.required ?? false}
+        <input name=${field.name} type=${field.type ?? "text"} defaultValue=${field.value ?? ""} required=${field.required ?? false}
           pattern=${field.pattern ?? ".*"} placeholder=${field.hint ?? ""} step="any" autocomplete="off" /></label>`)}
       <div class="buttons">
         <button type="button" onClick=${() => close(null)}>Close</button>

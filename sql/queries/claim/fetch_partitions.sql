@@ -165,14 +165,14 @@ may as materialized (
   select shared_out.*, greatest(0, least(cut, (select open_gates.room from open_gates where open_gates.id = gates[1])
       - sum(cut) over (partition by gates[1] order by priority, at, job_id, id) + cut))::int
   from shared_out where gates[1] is not null),
--- Jobs are locked by the ctid by which they were found: by another condition, an index of ready jobs would fit too.
+-- Jobs are locked by their ids, since one may have a newer version. `is true` keeps the index of partitions from it.
 found as materialized (
   select may.id as partition, may.is_new, may.at_once is distinct from 1 as is_shared, job.id, job.row_ctid, job.is_batchable
   from may
   cross join lateral (
     select job.id, job.row_ctid, job.is_batchable
     from (
-      select first.row_ctid
+      select first.id
       from (
         select task_ids[1] as task_id, priorities[1] as priority union all
         select task_id, priority from unnest(task_ids[2:], priorities[2:], gates[2:]) as kind(task_id, priority, gate)
@@ -182,7 +182,7 @@ found as materialized (
         select head.task_id, head.priority from asyncq._heads(may.id) as head join kinds_here as kind using (task_id, priority)
         where may.at_once = 1 and (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20 and kind.gate is not distinct from gates[1]) as kind
       cross join lateral (
-        select job.ctid as row_ctid, id, job.priority, run_at from asyncq._jobs as job
+        select id, job.priority, run_at from asyncq._jobs as job
         where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
           and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
           and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
@@ -193,7 +193,7 @@ found as materialized (
       select id, job.ctid as row_ctid,
         asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
       from asyncq._jobs as job
-      where job.ctid = first.row_ctid and job.partition = may.id
+      where job.id = first.id and (job.partition = may.id) is true
         and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
         and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
       for update skip locked) as job

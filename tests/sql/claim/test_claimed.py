@@ -23,7 +23,7 @@ async def test_its_columns_are_the_fields_of_a_claim(sql: Session) -> None:
 
     names = [*row.keys()]
 
-    assert [*Claim.__struct_fields__] == [*(FIELDS.get(name, name) for name in names), "is_packed"]
+    assert [*Claim.__struct_fields__] == [*(FIELDS.get(name, name) for name in names), "is_packed", "start_by"]
 
 
 async def test_each_column_has_the_value_of_the_job(sql: Session) -> None:

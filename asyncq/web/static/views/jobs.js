@@ -88,7 +88,7 @@ function Filter({ search }) {
       ${STATES.map((state) => html`<option key=${state} selected=${search.state === state}>${state}</option>`)}
     </select></label>
     ${FIELDS.map(([name, label, list], place) => html`<label key=${name}>${label}
-      <input name=${name} value=${search[name] ?? ""} list=${list ? `known-${list}` : null} data-search=${place === 0 ? "" : null} autocomplete="off" /></label>`)}
+      <input name=${name} defaultValue=${search[name] ?? ""} list=${list ? `known-${list}` : null} data-search=${place === 0 ? "" : null} autocomplete="off" /></label>`)}
     <label>Order <select name="order"><option value="">newest first</option><option value="oldest" selected=${search.order === "oldest"}>oldest first</option></select></label>
     <div class="buttons"><button class="main">Search</button><a class="button" href="#/jobs">Clear</a></div>
     <datalist id="known-tasks">${(tasks.value?.tasks ?? []).map(({ task }) => html`<option key=${task} value=${task} />`)}</datalist>
