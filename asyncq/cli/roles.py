@@ -13,8 +13,10 @@ Grant two roles the rights that they need, and no others.
 The worker role runs, adds and reads jobs. The enqueuer role can call one
 function that adds jobs, and can read, change and run none. PUBLIC gets no
 rights. A monitor role (--monitor) reads numbers, and sees no payload, meta or
-key, and of errors the first line only. Without --apply the SQL is printed, for psql or for a review; this needs
-no database. A missing role is created, without the right to log in.
+key, and of errors the first line only.
+
+Without --apply the SQL is printed, for psql or for a review; this needs no
+database. A missing role is created, without the right to log in.
 
 The owner of the schema applies it after each `asyncq migrate`. It can be
 repeated: rights that a release no longer needs are revoked."""

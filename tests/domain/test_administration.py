@@ -9,7 +9,6 @@ from asyncq.domain.administration import (
     check_change,
     check_cleanup,
     check_job_id,
-    check_page,
     check_wanted,
     job_ids,
     kept_tasks,
@@ -18,6 +17,7 @@ from asyncq.domain.administration import (
     worker_ids,
 )
 from asyncq.domain.errors import InvalidJob
+from asyncq.domain.finding import check_found
 from asyncq.domain.job import check_key
 from asyncq.domain.states import JobState
 
@@ -57,19 +57,13 @@ def test_values_in_range_pass(given: dict[str, int]) -> None:
     assert [None, None] == [check_change(**(NOTHING | changed)) for changed in (given, in_2030)]
 
 
-@pytest.mark.parametrize(("limit", "after"), [(0, 0), (1001, 0), (None, 0), (1, -1), (1, 2**63), (True, 0)])
-def test_a_page_out_of_range_is_refused(limit: Any, after: Any) -> None:
+@pytest.mark.parametrize("wrong", [(0, 0, 1), (1001, 0, 1), (None, 0, 1), (True, 0, 1), (1, 2**63, 1), (1, 0, 0)])
+def test_a_page_out_of_range_is_refused(wrong: tuple[Any, Any, Any]) -> None:
     """A page of a million jobs would fill the memory of the process."""
-    check_page(1, 0)
-    check_page(1000, 2**63 - 1)
+    check_found(1, None, 1)
+    check_found(1000, 2**63 - 1, 1_000_000)
     with pytest.raises(InvalidJob):
-        check_page(limit, after)
-
-
-def test_a_page_is_refused_by_the_name_that_the_caller_knows() -> None:
-    """Iterators take a `page`, and no `limit`."""
-    with pytest.raises(InvalidJob, match="page is 5000, expected 1 to 1000"):
-        check_page(5000, 0, field="page")
+        check_found(*wrong)
 
 
 def test_a_state_that_is_unknown_is_refused() -> None:

@@ -267,6 +267,11 @@ async def _(scene: Scene) -> None:
     await scene.make_worker().run_once()
 
 
+@provokes(events.ProbesStarted)
+async def _(scene: Scene) -> None:
+    await scene.make_worker(http="127.0.0.1:0").run_once()
+
+
 @provokes(events.LimitChanged)
 async def _(scene: Scene) -> None:
     for concurrency in (3, 5):

@@ -58,6 +58,7 @@ async def _preview(request: Request) -> Any:
 async def _begin(request: Request) -> Response:
     """Begin an operation. It goes on after the answer, for as long as this process lives."""
     site = site_of(request)
+    await site.check(request, *RIGHTS.values())
     wish = body_of(await request.body(), Begin)
     await site.check(request, RIGHTS[wish.action])
     which = filter_of(wish.filter, site.redaction)

@@ -33,7 +33,7 @@ begin
     raise exception using errcode = '22023', column = 'options',
       message = format('options of %s has the unknown member %s', action, to_json(unknown));
   end if;
-  select * into given
+  select record.run_at, record.priority, record.attempts, record.max_attempts, record.error into given
     from jsonb_to_record(options) as record(run_at timestamptz, priority int, attempts int, max_attempts int, error text);
   if action = 'reschedule' then
     perform asyncq._check_changes(given.run_at, given.priority, given.attempts, given.max_attempts);

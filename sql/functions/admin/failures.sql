@@ -36,7 +36,9 @@ begin
     select job.id, task.identifier, job.queue, job.updated_at, coalesce(job.attempts_made, job.attempts)::int, job.max_attempts::int,
       asyncq._first_line(job.last_error)
     from (
-      select * from asyncq._jobs as failed
+      select failed.id, failed.task_id, failed.queue, failed.updated_at, failed.attempts_made, failed.attempts,
+        failed.max_attempts, failed.last_error
+      from asyncq._jobs as failed
       where asyncq._is_discarded(failed)
         and (before is null or failed.updated_at <= before)
         and (before is null or (failed.updated_at, failed.id) < (before, coalesce(before_id, 0)))
