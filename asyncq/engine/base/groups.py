@@ -32,7 +32,7 @@ class WorkerTasks:
             self._wanted.set()
 
     async def _start_for_callbacks(self, group: TaskGroup) -> None:
-        """Start the tasks that callbacks of the loop ask for: if sniffio is installed, anyio starts none in callbacks."""
+        """Start the tasks that callbacks of the loop ask for: beside sniffio, anyio starts no task in a callback."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -49,7 +49,7 @@ class Begin(msgspec.Struct, forbid_unknown_fields=True):
 async def _preview(request: Request) -> Any:
     """How many jobs match, up to 10,001, and the greatest id: jobs that are added later are not changed."""
     site = site_of(request)
-    await site.open()
+    await site.check(request, *RIGHTS.values())
     which = filter_of(body_of(await request.body(), Preview).filter, site.redaction)
     matching = await timed(site.client.admin.count_matching(which))
     return {"jobs": matching.jobs, "states": matching.states, "up_to": str(matching.up_to)}
