@@ -170,7 +170,7 @@ async def chain(left: int, ctx: JobContext) -> None:
         len(runs),
         [row["id"] for row in await db.fetch(f"select id from {schema}.jobs")],
     )
-    assert {"time", "level", "logger", "message", "job_id", "task", "attempt"} == set(runs[0])
+    assert {"time", "level", "logger", "message", "job_id", "task", "queue", "worker_id", "attempt"} == set(runs[0])
 
 
 async def test_a_worker_runs_the_queues_that_are_named(

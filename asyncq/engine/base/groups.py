@@ -1,7 +1,9 @@
 """The task group of a worker, the report that a task has started, and the error inside of an exception group."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any
 
 from anyio.abc import TaskGroup, TaskStatus
@@ -14,31 +16,19 @@ class WorkerTasks:
 
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
-        self._of_callbacks: list[tuple[Callable[..., Coroutine[Any, Any, Any]], tuple[Any, ...]]] = []
-        self._wanted = asyncio.Event()
 
     def open(self, group: TaskGroup) -> None:
         self._group = group
-        group.start_soon(self._start_for_callbacks, group)
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
-        """Start a task; the group must be open."""
+        """Start a task, also from a callback of the loop; the group must be open."""
         if self._group is None:
             raise RuntimeError(f"{function} was started before the worker's task group was opened")
-        if asyncio.current_task() is not None:
-            self._group.start_soon(function, *args)
-        else:
-            self._of_callbacks.append((function, args))
-            self._wanted.set()
-
-    async def _start_for_callbacks(self, group: TaskGroup) -> None:
-        """Start the tasks that callbacks of the loop ask for: beside sniffio, anyio starts no task in a callback."""
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            while self._of_callbacks:
-                function, args = self._of_callbacks.pop(0)
-                group.start_soon(function, *args)
+        context = copy_context()
+        # In a callback there is no current task, by which sniffio knows the library that anyio asks it for.
+        if asyncio.current_task() is None and (sniffio := sys.modules.get("sniffio")) is not None:
+            context.run(sniffio.current_async_library_cvar.set, "asyncio")
+        context.run(self._group.start_soon, function, *args)
 
 
 def report_started(task_status: TaskStatus[None]) -> None:

@@ -13,6 +13,7 @@ from asyncq.domain.events import ResourceFailed
 from asyncq.domain.outcome import error_line
 from asyncq.domain.resource import Resource
 from asyncq.engine.base.held import Held
+from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.to_the_end import run_to_the_end
 from asyncq.engine.run.run import Run
@@ -30,7 +31,7 @@ class _Closing:
         self.scope = anyio.CancelScope()
 
     def limit(self) -> None:
-        self.scope.deadline = anyio.current_time() + CLOSE_OF_JOB_S
+        self.scope.deadline = loop_time() + CLOSE_OF_JOB_S
 
 
 class Resources:

@@ -36,6 +36,7 @@ create or replace function asyncq.stats(
 -- may be twice as much as the value.
 create or replace function asyncq.quantile(buckets bigint[], part float8) returns float8
   language sql immutable parallel safe
+  set search_path = pg_catalog, pg_temp
   as $$
   select 2 ^ (summed.ord - 1) / 1000
   from (
