@@ -35,6 +35,7 @@ NOT_HERE = {
     "running",
     "stats",
     "depths",
+    "rights",
     "write_stats",
     "prune_stats",
     "change_cron_item",
