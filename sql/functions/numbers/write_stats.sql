@@ -76,7 +76,7 @@ begin
       delete from asyncq._stats where (at, task_id, span_s) in (
         select at, task_id, span_s from asyncq._stats where at < date_bin('15 min', moment, '2000-01-01 00:00:00+00') - interval '3 hours' and span_s = 60
         order by at, task_id limit most for update skip locked)
-      returning *)
+      returning at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
     select old.at, old.took_s, old.waited_s, old.task_id, old.span_s, old.completed, old.retried, old.discarded, old.cancelled,
       old.snoozed, old.took, old.waited
     from old order by date_bin('15 min', at, '2000-01-01 00:00:00+00'), task_id
