@@ -269,7 +269,7 @@ ONCE = {
     ".": ("benchmarks", "domain", "engine/base", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
         *("add", "cleanup", "cron", "crontab", "jobs", "jobs_change", "limits", "loading", "main", "pause"),
-        *("signals_at_start", "worker", "worker_group", "worker_log", "workers"),
+        *("reload", "signals_at_start", "worker", "worker_group", "worker_log", "workers"),
     ),
     "client": (
         *("codec", "connections", "fields", "handles", "local_time", "middleware", "sync_client", "sync_connections"),

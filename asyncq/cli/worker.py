@@ -10,6 +10,7 @@ from pathlib import Path
 from asyncq.cli import logs, process, worker_group
 from asyncq.cli.failures import exit_code
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of, duration, given, positive
+from asyncq.cli.reload import watch_of
 from asyncq.domain.cron.item import CronItem
 from asyncq.domain.errors import AsyncqError
 from asyncq.domain.http_address import http_address
@@ -19,6 +20,7 @@ from asyncq.engine.signals import EarlySignals, StoppedEarly, early_signals
 from asyncq.worker import Worker
 
 DEFAULT_FOLDER = "tasks"
+RELOAD_GRACE_S = 2.0
 
 PURPOSE = """\
 Run jobs until SIGTERM or Ctrl-C.
@@ -47,6 +49,11 @@ is started again, after a wait that grows to 30 s. Send signals to the parent,
 which passes them on. The exit code is 0, or that of the first one that failed
 to stop; an error in the command line or in the tasks ends all of them with 2.
 
+--reload: a worker, or N of them, in processes that are replaced when a .py file
+or the crontab changes, in the current folder or that of the tasks. Running jobs
+may continue for --grace, by default 2 s then. Tasks that cannot be loaded are
+shown, and tried again after the next change. It is meant for development.
+
 After a signal, running jobs may finish within the grace period. Then they are
 cancelled and due again, and no attempt is counted. A second signal ends the
 grace period. If uvloop is installed, the worker uses it.
@@ -61,6 +68,7 @@ EXAMPLES = """\
   asyncq worker --tasks app.tasks -j 50  the tasks of a module, 50 jobs at once
   asyncq worker --tasks app.main:worker  a Worker
   asyncq worker --processes 4            4 workers, each in its own process
+  asyncq worker --reload                 start again when the code changes
   asyncq worker --once                   run due jobs, then end
   asyncq worker --http 127.0.0.1:8081    answer probes, and show metrics
   asyncq worker --crontab jobs.crontab   recurring jobs, one on each line
@@ -81,6 +89,7 @@ _OF_ANY_WORKER = (
     "parent",
     "place",
     "processes",
+    "reload",
     "run",
     "schema",
     "tasks",
@@ -96,6 +105,7 @@ def add_parser(commands: Commands) -> None:
     add("--once", action="store_true", help="run due jobs, and jobs that become due meanwhile, then end")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
     add("--processes", metavar="N", type=positive, help="run N workers, and start one again that ends by itself")
+    add("--reload", action="store_true", help="start again when the code or the crontab changes")
     add("--parent", type=int, help=argparse.SUPPRESS)
     add("--place", type=int, default=1, help=argparse.SUPPRESS)
     of_tasks = "processes at once for tasks with run_in='process' (default: one for each CPU)"
@@ -135,6 +145,8 @@ def run(options: argparse.Namespace) -> int:
     logs.configure(options.log_level, options.log_format)
     if options.parent is not None:
         worker_group.follow(options.parent)
+    elif options.reload:
+        return _reload(options)
     elif options.processes is not None:
         return worker_group.run_group(options.words, options.processes, restarts=not options.once)
     try:
@@ -151,6 +163,14 @@ def run(options: argparse.Namespace) -> int:
         logs.write_error(error, with_traceback=options.log_level == "debug")
         return exit_code(error)
     return 0
+
+
+def _reload(options: argparse.Namespace) -> int:
+    if options.once:
+        raise Usage("--once with --reload: only a worker that keeps running is started again")
+    grace_s = RELOAD_GRACE_S if options.grace is None else options.grace.total_seconds()
+    watch = watch_of(_what(options.tasks), options.crontab)
+    return worker_group.run_group(options.words, options.processes or 1, restarts=True, watch=watch, grace_s=grace_s)
 
 
 def _work(options: argparse.Namespace, early: EarlySignals) -> None:

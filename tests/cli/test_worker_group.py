@@ -11,7 +11,7 @@ import pytest
 
 from asyncq import Client, JobState
 from asyncq.cli import worker_group
-from asyncq.cli.worker_group import WorkerGroup
+from asyncq.cli.worker_group import Place, WorkerGroup
 from tests.cli.test_worker import WAIT, StartWorker, state_of, worker
 from tests.support.cli import Started, appears, asyncq, started, write
 from tests.support.waiting import wait_until
@@ -79,7 +79,7 @@ async def test_a_worker_that_dies_is_started_again_and_a_signal_stops_all(
 
     assert (0, "yes", None) == (code, (tmp_path / "done").read_text(), await state_of(client, added.id))
     assert f"process {(tmp_path / 'fallen').read_text()}) ended by SIGKILL; it is started again in " in said
-    assert "stopping 2 workers (SIGTERM)" in process.log.read_text()
+    assert "stopping 2 processes (SIGTERM)" in process.log.read_text()
     assert [] == [pid for pid in pids_of(process) if lives(pid)]
 
 
@@ -155,7 +155,7 @@ def test_a_worker_that_fails_again_waits_longer(tmp_path: Path, monkeypatch: pyt
     failures: list[int] = []
     monkeypatch.setattr(worker_group, "backoff_s", lambda count, *_: failures.append(count) or 0.01)
     codes = write(tmp_path, {"codes": "3 1 0 2"}) / "codes"
-    group = WorkerGroup([sys.executable, "-c", FAILING, str(codes)], 1, restarts=True)
+    group = WorkerGroup([Place("it", [sys.executable, "-c", FAILING, str(codes)])], restarts=True)
 
     assert (2, [1, 2, 3]) == (group.run(), failures)
 
@@ -178,7 +178,7 @@ def test_a_worker_whose_program_cannot_be_started_is_tried_again(
 
     monkeypatch.setattr(worker_group, "backoff_s", wait)
 
-    assert (2, [1, 2]) == (WorkerGroup([str(program)], 1, restarts=True).run(), failures)
+    assert (2, [1, 2]) == (WorkerGroup([Place("it", [str(program)])], restarts=True).run(), failures)
 
 
 async def test_each_worker_of_a_group_answers_probes_at_a_port_of_its_own(
