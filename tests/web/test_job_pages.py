@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx
 import pytest
 from playwright.async_api import expect
 
@@ -179,3 +180,53 @@ async def test_a_job_is_added_on_the_page(client: Client, address: str, browser:
 
     (job,) = (await client.admin.find_jobs()).jobs
     assert ("wait", "q", '{"seconds":2}') == (job.task, job.queue, job.payload)
+
+
+@task(keep="1 hour")
+async def add(left: int, right: int) -> int:
+    """A task whose jobs are kept."""
+    return left + right
+
+
+async def test_a_kept_job_is_found_after_its_end_and_removed(
+    client: Client, address: str, browser: str, dsn: str, schema: str
+) -> None:
+    """Its page shows the result; jobs that have not ended are in the other list."""
+    ended = [job.id for job in await client.add_jobs([add.job(20, 22), add.job(1, 1)])]
+    await Worker(dsn, [add], schema=schema).run_once()
+    (waiting,) = await client.add_jobs([add.job(2, 2)])
+
+    async with page(browser) as shown:
+        await shown.goto(f"{address}#/jobs?task=add")
+        await shown.wait_for_selector(f"td a:text-is('{waiting.id}')")
+        await expect(shown.locator("tbody tr")).to_have_count(1)
+        await shown.locator("[name=state]").select_option("ended as completed")
+        await press(shown, "Search")
+        await shown.wait_for_selector(f"td a:text-is('{ended[0]}')")
+        await expect(shown.locator("tbody tr")).to_have_count(2)
+        await shown.get_by_label(f"Job {ended[1]}", exact=True).check()
+        await press(shown, "Remove")
+        await answer(shown, "Remove")
+        await hear(shown, "1 of 1 removed.")
+        await expect(shown.locator("tbody tr")).to_have_count(1)
+        await shown.locator(f"td a:text-is('{ended[0]}')").click()
+        await see(shown, "42")
+        await see(shown, "Kept until")
+
+    assert [ended[0]] == [job.id for job in await client.admin.list_ended_jobs()]
+
+
+async def test_ended_jobs_are_read_page_by_page(client: Client, http: httpx.AsyncClient, dsn: str, schema: str) -> None:
+    """By state and task; the next page begins behind the last id; others of these names are refused."""
+    await Worker(dsn, [add], schema=schema).run_once()  # It stores for how long jobs of the task are kept.
+    ids = [str(job.id) for job in await client.add_jobs([add.job(1, 1)] * 3)]
+    await client.admin.cancel_jobs([int(ids[0])])
+    await Worker(dsn, [add], schema=schema).run_once()
+    first = (await http.get("api/history", params={"state": "completed", "most": 1})).json()
+    rest = (await http.get("api/history", params={"task": "add", "start": first["next"]})).json()
+
+    assert [[ids[2]], [ids[1], ids[0]]] == [[job["id"] for job in page["jobs"]] for page in (first, rest)]
+    assert (None, ["completed", "cancelled"]) == (rest["next"], [job["state"] for job in rest["jobs"]])
+    for wrong in ({"state": "active"}, {"queue": "q"}, {"start": "x"}, {"most": 1001}):
+        refused = await http.get("api/history", params=wrong)
+        assert (422, True) == (refused.status_code, refused.json()["error"]["message"] != ""), wrong

@@ -10,7 +10,19 @@ from tests.support.browser import page
 from tests.web.pages import LIMIT_MS, see
 
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
-PAGES = ("", "jobs", "tasks", "tasks/hello", "queues", "limits", "cron", "workers", "bulk", "jobs/{id}")
+PAGES = (
+    "",
+    "jobs",
+    "jobs?state=ended",
+    "tasks",
+    "tasks/hello",
+    "queues",
+    "limits",
+    "cron",
+    "workers",
+    "bulk",
+    "jobs/{id}",
+)
 FINDINGS = "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((one) => one.html)]))"
 TITLES = {"j": "Jobs", "t": "Tasks", "q": "Queues", "l": "Limits", "c": "Recurring jobs", "w": "Workers"}
 HOSTILE = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>"

@@ -1,5 +1,6 @@
 """Lists of jobs: by a filter, the failed ones by their errors, the running ones; tasks and queues."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -35,6 +36,34 @@ async def _jobs(request: Request) -> Any:
     )
     jobs = [shown(job, site.redaction) for job in page.jobs]
     return {"jobs": jobs, "next": None if page.next is None else str(page.next), "looked": look}
+
+
+class Ended(msgspec.Struct, forbid_unknown_fields=True):
+    """The parameters of a page of ended jobs."""
+
+    state: str | None = None
+    task: str | None = None
+    since: datetime | None = None
+    start: int | None = None
+    most: int = PAGE
+
+
+async def _history(request: Request) -> Any:
+    """A page of ended jobs, the newest first; `start` is the last id of the page before."""
+    site = site_of(request)
+    await site.open()
+    given = {name: text for name, text in request.query_params.items() if text}
+    try:
+        wanted = msgspec.convert(given, Ended, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(422, f"the filter is not valid: {error}") from error
+    jobs = await timed(
+        site.client.admin.list_ended_jobs(
+            state=wanted.state, task=wanted.task, since=wanted.since, limit=wanted.most, before=wanted.start
+        )
+    )
+    following = str(jobs[-1].id) if len(jobs) == wanted.most else None
+    return {"jobs": [{**msgspec.structs.asdict(job), "id": str(job.id)} for job in jobs], "next": following}
 
 
 def _number(given: dict[str, str], name: str, default: int) -> int:
@@ -100,6 +129,7 @@ async def _backlog(request: Request) -> Any:
 
 ROUTES = (
     ("GET", "api/jobs", _jobs),
+    ("GET", "api/history", _history),
     ("GET", "api/failures", _failures),
     ("GET", "api/running", _running),
     ("GET", "api/tasks", _tasks),

@@ -2,6 +2,9 @@
 
 export const STATES = ["available", "active", "scheduled", "retryable", "cancelled", "discarded"];
 
+// The choices of jobs that have ended and are kept, with the state that the history knows them by.
+export const ENDED = { ended: "", "ended as completed": "completed", "ended as cancelled": "cancelled" };
+
 export const STATE_WORDS = {
   available: "due, waits for a free slot",
   active: "a worker runs it",
@@ -46,7 +49,7 @@ export const RIGHT_OF = {
 };
 
 // The actions that each state allows; an action that a job does not allow is not offered.
-export const ALLOWED = {
+const ALLOWED = {
   available: ["cancel", "complete", "fail"],
   active: ["cancel"],
   scheduled: ["reschedule", "cancel", "complete", "fail"],
@@ -55,6 +58,9 @@ export const ALLOWED = {
   discarded: ["retry", "complete"],
   completed: ["remove"],
 };
+
+// A job that was cancelled may still run, and has no end then.
+export const allowed = ({ state, ended_at }) => ALLOWED[state === "cancelled" && ended_at ? "completed" : state];
 
 export const HELP = [
   ["o", "overview"], ["j", "jobs"], ["t", "tasks"], ["q", "queues"], ["l", "limits"], ["c", "cron"], ["w", "workers"],

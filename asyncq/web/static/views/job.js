@@ -4,9 +4,7 @@ import { html } from "../vendor/preact.js";
 import { send } from "../api.js";
 import { duration, exact, pretty } from "../format.js";
 import { Badge, Link, Loaded, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";
-import { ACTIONS, ALLOWED, REASONS, RIGHT_OF } from "../words.js";
-
-const ENDED = ["completed", "cancelled", "discarded"];
+import { ACTIONS, REASONS, RIGHT_OF, allowed } from "../words.js";
 
 export function Job({ id }) {
   const state = useGet(`jobs/${id}`, 2000);
@@ -71,7 +69,7 @@ function Text({ title, text, hidden = "" }) {
 
 function Actions({ job, reload }) {
   const me = useMe();
-  const offered = ALLOWED[job.ended_at && ENDED.includes(job.state) ? "completed" : job.state].filter((name) => may(me, RIGHT_OF[name]));
+  const offered = allowed(job).filter((name) => may(me, RIGHT_OF[name]));
   const act = async (name) => {
     const fields = name === "fail" ? [{ name: "error", label: "Error to store", value: "failed by hand" }] : [];
     const answer = name === "retry" || name === "reschedule" ? {} : await ask({ title: `${ACTIONS[name].label}: job ${job.id}?`, fields, act: ACTIONS[name].label, danger: true });

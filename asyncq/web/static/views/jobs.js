@@ -1,34 +1,40 @@
-// Jobs by a filter, which is in the address; changes of those that are ticked, or of all that match.
+// Jobs by a filter, which is in the address; changes of those that are ticked, or of all that match. Jobs that have
+// ended are another list of the server, with a filter of its own.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { get, send } from "../api.js";
-import { firstLine, number, shortened } from "../format.js";
+import { duration, firstLine, number, shortened } from "../format.js";
 import { Badge, Fault, Link, Table, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";
-import { ACTIONS, ALLOWED, RIGHT_OF, STATES } from "../words.js";
+import { ACTIONS, ENDED, RIGHT_OF, STATES, allowed } from "../words.js";
 
 const FIELDS = [
   ["task", "Task", "tasks"], ["queue", "Queue", "queues"], ["key", "Job key"], ["flag", "Flag"],
   ["error", "Error contains"], ["has", 'Payload has, as {"user": 7}'],
 ];
 
+// Another filter is another list: nothing of the one before stays, also not an answer that comes late.
 export function Jobs({ search }) {
+  return html`<${List} key=${query(search)} search=${search} />`;
+}
+
+function List({ search }) {
   const [page, setPage] = useState({ jobs: [], next: null, error: null, isLoading: true });
   const [chosen, setChosen] = useState(new Set());
   const me = useMe();
-  const address = query(search);
+  const hasEnded = search.state in ENDED;
   const load = async (start) => {
     setPage((old) => ({ ...old, isLoading: true }));
     try {
-      const found = await get(`jobs${query({ ...search, start })}`);
+      const { state, task } = search;
+      const found = await get(hasEnded ? `history${query({ state: ENDED[state], task, start })}` : `jobs${query({ ...search, start })}`);
       setPage((old) => ({ ...found, jobs: start ? [...old.jobs, ...found.jobs] : found.jobs, error: null, isLoading: false }));
     } catch (error) {
       setPage((old) => ({ ...old, error, isLoading: false }));
     }
   };
   useEffect(() => {
-    setChosen(new Set());
     load();
-  }, [address]);
+  }, []);
   const tick = (id) => {
     const next = new Set(chosen);
     if (!next.delete(id)) next.add(id);
@@ -45,8 +51,8 @@ export function Jobs({ search }) {
       load();
     }
   };
-  const states = new Set(page.jobs.filter(({ id }) => chosen.has(id)).map(({ state }) => state));
-  const offered = Object.keys(ACTIONS).filter((name) => may(me, RIGHT_OF[name]) && [...states].some((state) => ALLOWED[state].includes(name)));
+  const possible = new Set(page.jobs.filter(({ id }) => chosen.has(id)).flatMap(allowed));
+  const offered = Object.keys(ACTIONS).filter((name) => may(me, RIGHT_OF[name]) && possible.has(name));
   const changes = me.can.length > 0;
   const columns = [
     ...(changes ? [["", (job) => html`<input type="checkbox" aria-label="Job ${job.id}" checked=${chosen.has(job.id)} onChange=${() => tick(job.id)} />`]] : []),
@@ -54,42 +60,60 @@ export function Jobs({ search }) {
     ["Task", (job) => html`<${Link} to="jobs${query({ ...search, task: job.task })}">${job.task}<//>`],
     ["State", (job) => html`<${Badge} state=${job.state} />`],
     ["Attempts", (job) => `${job.attempts} of ${job.max_attempts}`, "number"],
-    ["Due", (job) => html`<${When} at=${job.run_at} />`],
-    ["Added", (job) => html`<${When} at=${job.created_at} />`],
-    ["Queue", (job) => job.queue && html`<${Link} to="jobs${query({ ...search, queue: job.queue })}">${job.queue}<//>`],
-    ["Payload", (job) => html`<code>${job.payload === null ? "hidden" : shortened(job.payload)}</code>`, "wide"],
-    ["Error", (job) => html`<code>${shortened(firstLine(job.last_error))}</code>`, "wide"],
+    ...(hasEnded ? TIMES : [
+      ["Due", (job) => html`<${When} at=${job.run_at} />`],
+      ["Added", (job) => html`<${When} at=${job.created_at} />`],
+    ]),
+    ["Queue", (job) => job.queue && html`<${Link} to="jobs${query(hasEnded ? { queue: job.queue } : { ...search, queue: job.queue })}">${job.queue}<//>`],
+    ...(hasEnded ? [] : [["Payload", (job) => html`<code>${job.payload === null ? "hidden" : shortened(job.payload)}</code>`, "wide"]]),
+    ["Error", (job) => html`<code>${shortened(firstLine(job.last_error ?? job.error))}</code>`, "wide"],
   ];
+  const none = page.isLoading ? "Loading …" : hasEnded ? "No kept job matches. Jobs are kept for the time that their task or their add says." : "No job matches.";
   return html`<div class="head"><h1>Jobs</h1>${may(me, "add") && html`<${Add} />`}</div>
     <${Filter} search=${search} />
     <div class="bar">
       ${chosen.size > 0 && html`<span>${number(chosen.size)} ticked</span>
         ${offered.map((name) => html`<button key=${name} onClick=${() => act(name)}>${ACTIONS[name].label}</button>`)}`}
-      ${changes && chosen.size === 0 && html`<${All} search=${search} />`}
+      ${changes && !hasEnded && chosen.size === 0 && html`<${All} search=${search} />`}
       <button class="plain" onClick=${() => load()} disabled=${page.isLoading}>Reload</button>
     </div>
     <${Fault} error=${page.error} />
-    <${Table} label="Jobs" rows=${page.jobs} columns=${columns} keyOf=${(job) => job.id} none=${page.isLoading ? "Loading …" : "No job matches."} />
+    <${Table} label="Jobs" rows=${page.jobs} columns=${columns} keyOf=${(job) => job.id} none=${none} />
     ${page.next !== null && html`<p><button onClick=${() => load(page.next)} disabled=${page.isLoading}>Look further</button>
-      <span class="quiet"> A look reads ${number(page.looked)} rows at most.</span></p>`}`;
+      ${!hasEnded && html`<span class="quiet"> A look reads ${number(page.looked)} rows at most.</span>`}</p>`}`;
 }
+
+const seconds = (from, to) => from && duration((Date.parse(to) - Date.parse(from)) / 1000);
+
+// The times of a job that has ended.
+const TIMES = [
+  ["Ended", (job) => html`<${When} at=${job.ended_at} />`],
+  ["Took", (job) => seconds(job.started_at, job.ended_at), "number"],
+  ["Kept until", (job) => html`<${When} at=${job.keep_until} />`],
+];
 
 function Filter({ search }) {
   const tasks = useGet("tasks");
   const queues = useGet("queues");
+  const [state, setState] = useState(search.state ?? "");
+  const [order, setOrder] = useState(search.order ?? "");
+  const fields = state in ENDED ? FIELDS.slice(0, 1) : FIELDS;
   const go = (event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.target));
-    location.hash = `#/jobs${query(given)}`;
+    location.hash = `#/jobs${query(Object.fromEntries(new FormData(event.target)))}`;
   };
-  return html`<form class="filter" onSubmit=${go} key=${query(search)}>
-    <label>State <select name="state">
+  return html`<form class="filter" onSubmit=${go}>
+    <label>State <select name="state" value=${state} onChange=${(event) => setState(event.target.value)}>
       <option value="">any</option>
-      ${STATES.map((state) => html`<option key=${state} selected=${search.state === state}>${state}</option>`)}
+      ${STATES.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+      <optgroup label="kept after its end">
+        ${Object.keys(ENDED).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+      </optgroup>
     </select></label>
-    ${FIELDS.map(([name, label, list], place) => html`<label key=${name}>${label}
+    ${fields.map(([name, label, list], place) => html`<label key=${name}>${label}
       <input name=${name} defaultValue=${search[name] ?? ""} list=${list ? `known-${list}` : null} data-search=${place === 0 ? "" : null} autocomplete="off" /></label>`)}
-    <label>Order <select name="order"><option value="">newest first</option><option value="oldest" selected=${search.order === "oldest"}>oldest first</option></select></label>
+    ${state in ENDED ? null : html`<label>Order <select name="order" value=${order} onChange=${(event) => setOrder(event.target.value)}>
+      <option value="">newest first</option><option value="oldest">oldest first</option></select></label>`}
     <div class="buttons"><button class="main">Search</button><a class="button" href="#/jobs">Clear</a></div>
     <datalist id="known-tasks">${(tasks.value?.tasks ?? []).map(({ task }) => html`<option key=${task} value=${task} />`)}</datalist>
     <datalist id="known-queues">${(queues.value?.queues ?? []).map(({ queue }) => html`<option key=${queue} value=${queue} />`)}</datalist>
