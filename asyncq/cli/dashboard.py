@@ -4,9 +4,10 @@ import argparse
 import asyncio
 import os
 import secrets
+import signal
 import sys
+from contextlib import suppress
 
-from asyncq.cli.failures import INTERRUPTED
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of
 from asyncq.domain.errors import ConfigurationError
 
@@ -16,9 +17,10 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 PURPOSE = """\
 Serve the dashboard: jobs, workers, recurring items, limits.
 
-It prints an address with a token that is valid until the command ends. To serve
-other machines give --host, and a token of 32 characters or more in the
-variable ASYNCQ_DASHBOARD_TOKEN; put a proxy with TLS before it."""
+It prints an address with a token that is valid until the command ends, by
+SIGTERM or Ctrl-C. To serve other machines give --host, and a token of 32
+characters or more in the variable ASYNCQ_DASHBOARD_TOKEN; put a proxy with TLS
+before it."""
 
 EXAMPLES = """\
   asyncq dashboard
@@ -44,7 +46,8 @@ def _run(options: argparse.Namespace) -> int:
         from asyncq.web.standalone import serve
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"{error.name} is missing: pip install 'asyncq[dashboard]'") from error
-    try:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Until uvicorn has its handlers.
+    with suppress(KeyboardInterrupt):
         asyncio.run(
             serve(
                 dsn_of(options),
@@ -57,8 +60,6 @@ def _run(options: argparse.Namespace) -> int:
                 ready=_print_address,
             )
         )
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return 0
 
 

@@ -1,5 +1,6 @@
 """Serves the dashboard by itself, with uvicorn, behind a token."""
 
+import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -15,15 +16,19 @@ GRACE_S = 2
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams as soon as it is asked to stop: they would hold it up until its grace is over."""
+    """Ends its streams at a signal, since they would last until its grace is over.
+
+    It does not raise the signal again afterwards, as uvicorn does, because the command ends then anyway.
+    """
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
         self._dashboard = dashboard
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler of signals
         self._dashboard.stop()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = True
 
 
 async def serve(
