@@ -268,8 +268,8 @@ USUAL_S = (300.0, 194.0)
 ONCE = {
     ".": ("benchmarks", "domain", "engine/base", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
-        *("add", "cleanup", "cron", "crontab", "jobs", "jobs_change", "limits", "loading", "main", "pause"),
-        *("reload", "signals_at_start", "worker", "worker_group", "worker_log", "workers"),
+        *("add", "cleanup", "cron", "crontab", "dashboard", "dev", "jobs", "jobs_change", "limits"),
+        *("loading", "main", "pause", "reload", "signals_at_start", "worker", "worker_group", "worker_log", "workers"),
     ),
     "client": (
         *("codec", "connections", "fields", "handles", "local_time", "middleware", "sync_client", "sync_connections"),

@@ -13,6 +13,7 @@ from asyncq.domain.errors import AsyncqError, ConfigurationError
 
 COMMANDS = (
     "worker",
+    "dev",
     "migrate",
     "roles",
     "add",
@@ -119,6 +120,8 @@ _EXAMPLES = """\
 examples:
   asyncq migrate                           install the schema, or upgrade it
   asyncq worker                            run the tasks of the folder ./tasks
+  asyncq dev                               the same with a temporary server and
+                                           the dashboard, while you write tasks
   asyncq add send_email '{"to": "a@b.c"}'  add a job
   asyncq jobs show 1                       show this job
   asyncq COMMAND --help                    options and examples

@@ -8,9 +8,11 @@ import signal
 import sys
 from contextlib import suppress
 
+from asyncq.cli import worker_group
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of
 from asyncq.domain.errors import ConfigurationError
 
+DEFAULT_PORT = 8080
 TOKEN = "ASYNCQ_DASHBOARD_TOKEN"
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -33,8 +35,9 @@ def add_parser(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "dashboard", _run, purpose=PURPOSE, examples=EXAMPLES)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8080, help="the port; 0 is any free one (default: 8080)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port; 0 is any free one (default: 8080)")
     parser.add_argument("--read-only", action="store_true", help="allow no changes")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--hide-payloads", action="store_true", help="show no payloads, results and meta")
 
 
@@ -48,6 +51,9 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"{error.name} is missing: pip install 'asyncq[dashboard]'") from error
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Until uvicorn has its handlers.
     with suppress(KeyboardInterrupt):
+        if options.parent is not None:
+            worker_group.follow(options.parent)
+            worker_group.unblock_signals()
         asyncio.run(
             serve(
                 dsn_of(options),

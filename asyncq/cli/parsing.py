@@ -132,12 +132,17 @@ def add_command(
 
 def dsn_of(options: argparse.Namespace) -> str:
     """The database of a command: --dsn, else the environment, else Usage is raised."""
-    if options.dsn == "":
-        raise Usage("--dsn is empty: is a variable not set?")
-    dsn = options.dsn or default_dsn()
+    dsn = dsn_if_any(options)
     if dsn is None:
         raise Usage("which database? Give --dsn postgresql://user@host/name, or set DATABASE_URL")
     return dsn
+
+
+def dsn_if_any(options: argparse.Namespace) -> str | None:
+    """The database of a command: --dsn, else the environment; None if neither names one."""
+    if options.dsn == "":
+        raise Usage("--dsn is empty: is a variable not set?")
+    return options.dsn or default_dsn()
 
 
 def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[AnswerT]]) -> AnswerT:

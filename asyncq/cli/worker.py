@@ -169,7 +169,7 @@ def _reload(options: argparse.Namespace) -> int:
     if options.once:
         raise Usage("--once with --reload: only a worker that keeps running is started again")
     grace_s = RELOAD_GRACE_S if options.grace is None else options.grace.total_seconds()
-    watch = watch_of(_what(options.tasks), options.crontab)
+    watch = watch_of(tasks_of(options.tasks), options.crontab)
     return worker_group.run_group(options.words, options.processes or 1, restarts=True, watch=watch, grace_s=grace_s)
 
 
@@ -179,7 +179,7 @@ def _work(options: argparse.Namespace, early: EarlySignals) -> None:
 
     from asyncq.loading import CODEC, LIFESPAN, load, load_option
 
-    what = _what(options.tasks)
+    what = tasks_of(options.tasks)
     with early.interrupt():  # Modules of the user may import slowly.
         found = load(what)
         lifespan = load_option(LIFESPAN, options.lifespan, what)
@@ -257,7 +257,8 @@ def _items(crontab: str | None, what: str) -> tuple[CronItem, ...]:
     return () if beside is None else load_crontab(beside)
 
 
-def _what(tasks: str | None) -> str:
+def tasks_of(tasks: str | None) -> str:
+    """The value of --tasks, by default the folder ./tasks; Usage if there is none."""
     if tasks is None:
         if not os.path.isdir(DEFAULT_FOLDER):
             raise Usage("which tasks? There is no folder ./tasks; give --tasks FOLDER or --tasks module:name")

@@ -181,7 +181,7 @@ class WorkerGroup:
         elif code == USAGE:
             # Another start would change nothing.
             self._code = code
-            self._stop(f"{place.title} refused its command line or its tasks")
+            self._stop(f"{place.title} cannot start")
         else:
             how = f"with exit code {code}" if code >= 0 else f"by {_name(-code)}"
             self._again(place, f"(process {process.pid}) ended {how}")
