@@ -77,8 +77,8 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
         server: The version of the server.
         schema_version: The number of the newest migration.
         is_standby: Whether the server is a standby, where nothing can be changed.
-        may_change: Whether the role may retry, cancel and remove jobs.
-        may_add: Whether it may add jobs.
+        may_change: Whether the role may retry, cancel and remove jobs; False if its transactions are read-only.
+        may_add: Whether it may add jobs; False if its transactions are read-only.
     """
 
     server: str

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from asyncq.domain.errors import (
+    AccessDenied,
     AsyncqError,
     ConfigurationError,
     CronItemConflict,
@@ -18,6 +19,7 @@ from asyncq.domain.errors import (
     InvalidJob,
     JobNotFound,
     StoreError,
+    TransactionUnusable,
 )
 
 AnswerT = TypeVar("AnswerT")
@@ -95,7 +97,9 @@ def status_of(error: AsyncqError) -> int:
     """The HTTP status of an error."""
     if isinstance(error, JobNotFound | CronItemNotFound):
         return 404
-    if isinstance(error, CronItemConflict):
+    if isinstance(error, AccessDenied):
+        return 403
+    if isinstance(error, CronItemConflict | TransactionUnusable):
         return 409
     if isinstance(error, InvalidJob | ConfigurationError):
         return 422

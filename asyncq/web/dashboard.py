@@ -68,7 +68,6 @@ class Dashboard:
     async def close(self) -> None:
         """End the streams, and close the client if it is the dashboard's own."""
         self.stop()
-        self._site.close()
         if self._own is not None:
             await self._own.close()
 

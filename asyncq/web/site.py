@@ -15,6 +15,7 @@ from asyncq.web.guard import access
 from asyncq.web.live import Live
 from asyncq.web.redaction import Redaction
 
+RIGHTS_FOR_S = 30.0  # A standby may be promoted, and a role may be granted more.
 audit = logging.getLogger("asyncq.dashboard")
 
 
@@ -35,20 +36,14 @@ class Site:
         self.bulk = Bulk()
         self._read_only = read_only
         self._opening = asyncio.Lock()
-        self._rights: Rights | None = None
 
     async def open(self) -> Rights:
-        """Open the client if it is not open, and read what its role may do, once; again after `close`."""
+        """Open the client if it is not open. Returns what its role may do, as it was half a minute ago or later."""
         async with self._opening:
-            if self._rights is None:
-                if not self.client.is_open:
-                    await self.client.open()
-                self._rights = await timed(self.client.admin.rights())
-            return self._rights
-
-    def close(self) -> None:
-        """Open again at the next request; the client is the caller's."""
-        self._rights = None
+            if not self.client.is_open:
+                await self.client.open()
+        rights: Rights = await self.live.look("rights", lambda: timed(self.client.admin.rights()), RIGHTS_FOR_S)
+        return rights
 
     async def allowed(self, request: Request) -> list[Action]:
         """The actions that the user may take, and the role of the database too."""
@@ -67,7 +62,7 @@ class Site:
         if rights.is_standby:
             raise Refused(403, "the server is a standby: nothing can be changed there")
         if not rights.may_change:
-            raise Refused(403, "the role of the database may not change jobs")
+            raise Refused(403, "the role of the database may not change jobs, or its transactions are read-only")
         raise Refused(403, f"you may not do that: it needs the right {actions[0]!r}")
 
     def note(self, request: Request, did: str, **about: Any) -> None:
