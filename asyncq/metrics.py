@@ -32,8 +32,8 @@ _STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discar
 _OF_WORKERS = ("live", "doubted", "dead", "unknown")
 
 
-class _Look(msgspec.Struct):
-    """What was read of a store."""
+class StoreNumbers(msgspec.Struct):
+    """The numbers of a store, as they were read."""
 
     counts: Counts
     backlog: int
@@ -60,7 +60,12 @@ async def store_metrics(client: Client, accept: str = "") -> tuple[bytes, str]:
 
     If cancelled, nothing was changed: it only reads.
     """
-    look = _Look(
+    return page_of(await read_store(client), accept)
+
+
+async def read_store(client: Client) -> StoreNumbers:
+    """Read the numbers of a store; raises as `store_metrics`."""
+    return StoreNumbers(
         counts=await client.admin.counts(),
         backlog=await client.admin.backlog(),
         oldest_due_s=await client.admin.oldest_due(),
@@ -70,8 +75,12 @@ async def store_metrics(client: Client, accept: str = "") -> tuple[bytes, str]:
         dead=await _dead_rows(client.admin),
         now=await client.admin.now(),
     )
+
+
+def page_of(numbers: StoreNumbers, accept: str) -> tuple[bytes, str]:
+    """A page of metrics in a format that the scraper accepts, and its content type."""
     registry = CollectorRegistry()
-    registry.register(_StoreCollector(look))
+    registry.register(_StoreCollector(numbers))
     encode, kind = choose_encoder(accept)
     return encode(registry), kind
 
@@ -82,7 +91,7 @@ async def _dead_rows(admin: Admin) -> list[DeadRows]:
 
 
 class _StoreCollector(Collector):
-    def __init__(self, look: _Look) -> None:
+    def __init__(self, look: StoreNumbers) -> None:
         self._look = look
 
     def describe(self) -> Iterable[Metric]:
