@@ -268,7 +268,7 @@ USUAL_S = (300.0, 194.0)
 ONCE = {
     ".": ("benchmarks", "domain", "engine/base", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
-        *("add", "cleanup", "cron", "crontab", "dashboard", "dev", "jobs", "jobs_change", "limits"),
+        *("add", "cleanup", "config", "cron", "crontab", "dashboard", "dev", "jobs", "jobs_change", "limits"),
         *("loading", "main", "pause", "reload", "signals_at_start", "worker", "worker_group", "worker_log", "workers"),
     ),
     "client": (

@@ -31,6 +31,7 @@ COMMANDS = (
     "probe",
     "doctor",
     "dashboard",
+    "config",
 )
 
 

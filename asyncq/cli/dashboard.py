@@ -37,8 +37,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="the port; 0 is any free one (default: 8080)")
     parser.add_argument("--read-only", action="store_true", help="allow no changes")
-    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--hide-payloads", action="store_true", help="show no payloads, results and meta")
+    parser.take_settings(prefix="dashboard-")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from asyncq.cli import logs
@@ -44,7 +44,9 @@ def add_parser(commands: Commands) -> None:
     add("--tasks", metavar="WHAT", help="a folder, or module:name (default: ./tasks, if it exists)")
     add("-j", "--concurrency", metavar="N", type=positive, help="jobs at once (default: 10)")
     add("--crontab", metavar="FILE", help="recurring jobs (default: the file crontab beside the folder of tasks)")
+    parser.take_settings()
     add("--port", type=int, default=DEFAULT_PORT, help="the port of the dashboard; 0 is any free one (default: 8080)")
+    parser.take_settings(prefix="dashboard-")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with _database(options) as dsn:
             asyncio.run(migrate(Database(dsn, options.schema), _say))
-            os.environ["DATABASE_URL"] = dsn
+            os.environ["ASYNCQ_DSN"] = dsn
             os.environ.setdefault(TOKEN, secrets.token_urlsafe(32))
             places = [
                 Place("the worker", _worker(options, tasks), watch_of(tasks, options.crontab), RELOAD_GRACE_S),
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _database(options: argparse.Namespace) -> Iterator[str]:
+def _database(options: argparse.Namespace) -> Generator[str]:
     """The database that was named, or one on a temporary server."""
     dsn = dsn_if_any(options)
     if dsn is not None:

@@ -3,11 +3,12 @@
 import argparse
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
+from asyncq.cli.settings import DEFAULT, Found, Setting, SettingRefused
 from asyncq.client import Client
 from asyncq.domain.errors import CENTURY_S
 from asyncq.domain.hints import STATES, hint
@@ -26,6 +27,8 @@ environment:
                                  service of PGSERVICEFILE (~/.pg_service.conf)
   PGHOST, PGDATABASE             the database, when neither is set; these,
                                  PGPORT, PGUSER, PGPASSWORD, ... complete it
+  ASYNCQ_DSN, ASYNCQ_SCHEMA, ... options that are not given; `asyncq config`
+                                 lists them, and those of pyproject.toml
 """
 
 EXIT_CODES = """
@@ -54,6 +57,15 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        self._settings: dict[str, Setting] = {}
+
+    def take_settings(self, *, but: Collection[str] = (), prefix: str = "") -> None:
+        """Let the options that were added so far have the values of settings when they are not given."""
+        taken = [setting.action for setting in self._settings.values()]
+        for action in self._actions:
+            name = next((option[2:] for option in action.option_strings if option.startswith("--")), None)
+            if name is not None and name not in ("help", *but) and action not in taken:
+                self._settings[prefix + name] = _known[prefix + name] = Setting(prefix + name, action)
 
     def error(self, message: str) -> NoReturn:
         """Raise `Usage` instead of ending the process."""
@@ -64,7 +76,17 @@ class Parser(argparse.ArgumentParser):
         found, extra = super().parse_known_args(*args, **options)
         if extra and self._subparsers is None:
             self.error(f"unrecognized arguments: {' '.join(extra)}{self._nearest(extra[0].partition('=')[0])}")
+        if self._settings:
+            found.sources = dict(self._fill(found))
         return found, extra
+
+    def _fill(self, found: argparse.Namespace) -> Iterator[tuple[str, str]]:
+        """Set what was not given; yields the options, and where their values are from."""
+        for name, each in self._settings.items():
+            if not hasattr(found, each.action.dest):
+                value, source = setting(name)
+                setattr(found, each.action.dest, value)
+                yield each.action.dest, source
 
     def _nearest(self, word: str) -> str:
         known = [option for option in self._option_string_actions if option.startswith("--")]
@@ -80,10 +102,26 @@ class Parser(argparse.ArgumentParser):
             raise
 
 
-class Commands(Protocol):
-    """The result of `add_subparsers`."""
+_known: dict[str, Setting] = {}
 
-    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+def known_settings() -> Collection[str]:
+    """The names of the settings of all commands."""
+    return _known.keys()
+
+
+def setting(name: str) -> Found:
+    """The value of a setting, and where it is from; Usage if it cannot be used."""
+    try:
+        return _known[name].find(_known)
+    except SettingRefused as error:
+        raise Usage(str(error)) from error
+
+
+class Commands(Protocol):
+    """The result of `add_subparsers` of a `Parser`."""
+
+    def add_parser(self, name: str, **options: Any) -> Parser: ...
 
 
 Run = Callable[[argparse.Namespace], int | None]
@@ -102,7 +140,7 @@ def add_group(commands: Commands, name: str, what: str, *, purpose: str, example
 
 def add_command(
     commands: Commands, name: str, run: Run, *, purpose: str, examples: str, aliases: Sequence[str] = ()
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Add a command that uses the database, with the options that all these commands share.
 
     `run` returns the exit code; None is 0. The first line of `purpose` is shown in the list of commands.
@@ -127,6 +165,7 @@ def add_command(
         default="info",
         help="(default: info); debug also shows the traceback of an error",
     )
+    parser.take_settings()
     return parser
 
 
@@ -199,9 +238,10 @@ natural, positive = partial(_whole, 0), partial(_whole, 1)
 
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Those of the options that were given, as they are written on the command line."""
+    """Those of the options that have a value, as they are written on the command line, and where else that is from."""
+    sources = {name: f" ({source})" for name, source in options.sources.items() if source != DEFAULT}
     return [
-        f"--{name.replace('_', '-')}"
+        f"--{name.replace('_', '-')}{sources.get(name, '')}"
         for name in names
         if getattr(options, name) is not None and getattr(options, name) is not False
     ]

@@ -92,9 +92,12 @@ _OF_ANY_WORKER = (
     "reload",
     "run",
     "schema",
+    "sources",
     "tasks",
     "words",
 )
+
+_OF_ONE_CALL = ("once", "parent", "place", "reload")
 
 
 def add_parser(commands: Commands) -> None:
@@ -138,6 +141,7 @@ def add_parser(commands: Commands) -> None:
     codec = "decodes payloads that clients have encoded (default: worker_codec in the module of --tasks)"
     add("--codec", metavar="MODULE:NAME", help=codec)
     add("--log-format", choices=logs.FORMATS, default="text", help="text (default), or one JSON object a line")
+    parser.take_settings(but=_OF_ONE_CALL)
 
 
 def run(options: argparse.Namespace) -> int:
