@@ -84,7 +84,7 @@ grant execute on function
   asyncq._check_jobs, asyncq._check_moment, asyncq._check_names, asyncq._check_pause, asyncq._check_policy, asyncq._check_requests, asyncq._check_values, asyncq._chosen, asyncq._claimed,
   asyncq._collect_tasks, asyncq._commit_status, asyncq._complete_claim, asyncq._correct_counts, asyncq._counts, asyncq._cron_definition,
   asyncq._cron_status, asyncq._declare_limits, asyncq._declare_queues, asyncq._declare_tasks, asyncq._digest, asyncq._document, asyncq._due_slots, asyncq._end_backend, asyncq._end_document, asyncq._end_jobs, asyncq._end_limits,
-  asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_partition, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._first_plain, asyncq._kinds, asyncq._prune_partitions, asyncq._wake_stranded, asyncq._woken_kinds, asyncq._plain_tasks, asyncq._fits_batch, asyncq._flags,
+  asyncq._end_transactions, asyncq._ended_document, asyncq._ended_wakeups, asyncq._errors, asyncq._expire_jobs, asyncq._explain_partition, asyncq._explain_unready, asyncq._extra, asyncq._extras, asyncq._first_partitioned, asyncq._first_plain, asyncq._kinds, asyncq._prune_partitions, asyncq._wake_stranded, asyncq._woken_kinds, asyncq._plain_tasks, asyncq._fits_batch, asyncq._flags,
   asyncq._force_unlock_workers, asyncq._gate, asyncq._gather_starts, asyncq._go_on_call, asyncq._grace, asyncq._has_just_returned, asyncq._has_on_call,
   asyncq._has_open_slot, asyncq._heads, asyncq._insert_jobs, asyncq._is_allowed, asyncq._is_batchable, asyncq._is_chosen, asyncq._is_declared,
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,

@@ -75,9 +75,9 @@ CHANGED = [
     ),
     Changed(
         "a queue begins with its last job",
-        FETCH,
-        "order by run_at, id limit case when may.at_once = 1 then 1 else",
-        "order by run_at desc, id desc limit case when may.at_once = 1 then 1 else",
+        "sql/functions/claim/first_partitioned.sql",
+        "order by job.run_at, job.id limit most",
+        "order by job.run_at desc, job.id desc limit most",
         CHAOS,
     ),
     Changed(

@@ -216,6 +216,7 @@ INLINED = (
         "_chosen",
         "_is_chosen",
         "_cell",
+        "_first_partitioned",
         "_first_plain",
         "_kinds",
         "_plain_tasks",

@@ -276,6 +276,7 @@ WORKER = {
     "function _pass_on_ends": "execute",
     "function _end_limits": "execute",
     "function _unset_keys": "execute",
+    "function _first_partitioned": "execute",
     "function _first_plain": "execute",
     "function _kinds": "execute",
     "function _woken_kinds": "execute",

@@ -69,16 +69,18 @@ further_wakeups as materialized (
 wakeups as not materialized (
   select first_wakeups.* from first_wakeups where not exists (select from further_wakeups) union all
   select further_wakeups.* from further_wakeups),
--- Their partitions, in the order of their first wakeups, each with the tasks and priorities that were woken.
+-- Their partitions, each with the tasks and priorities that were woken. The place of a partition is that of its first
+-- job: the job of its wakeup may have left. If the wakeup is later, the partition has had its turn.
 woken as materialized (
-  select partition as id, min(priority) as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
+  select partition as id, (array_agg(priority))[1] as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
     array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates
   from (
     -- Sorted once for all arrays, which begin with the first of them.
-    select partition, task_id, priority, gate, at, job_id from (
+    select partition, task_id, priority, gate, greatest(at, run_at) as at, coalesce(id, job_id) as job_id from (
       select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
       from wakeups order by partition, task_id, priority, at, job_id) as kind
-    order by partition, priority, at, job_id offset 0) as kind
+    left join lateral asyncq._first_partitioned(partition, task_id, priority, $5, coalesce($9, asyncq.now()), 1) on true
+    order by partition, id is null, priority, at, job_id offset 0) as kind
   group by partition),
 limits as materialized (
   select array_agg(held.id order by held.id) as ids, array_agg(at_once order by held.id) as at_once, array_agg(rate order by held.id) as rate,
@@ -181,14 +183,10 @@ found as materialized (
         union all
         select head.task_id, head.priority from asyncq._heads(may.id) as head join kinds_here as kind using (task_id, priority)
         where may.at_once = 1 and (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20 and kind.gate is not distinct from gates[1]) as kind
-      cross join lateral (
-        select id, job.priority, run_at from asyncq._jobs as job
-        where job.partition = may.id and job.task_id = kind.task_id and job.priority = kind.priority
-          and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now()))
-          and asyncq._is_known(job, (select $4::text::int[])) and asyncq._is_allowed(job, $5)
-        order by run_at, id limit case when may.at_once = 1 then 1 else least(2 * may.jobs + 2, may.jobs + 20) end) as first
+      cross join lateral asyncq._first_partitioned(may.id, kind.task_id, kind.priority, $5, coalesce($9, asyncq.now()),
+        case when may.at_once = 1 then 1 else least(2 * may.jobs + 2, may.jobs + 20) end) as first
       -- Of one at a time none overtakes a job that another transaction locks.
-      order by first.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
+      order by kind.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
     cross join lateral (
       select id, job.ctid as row_ctid,
         asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable

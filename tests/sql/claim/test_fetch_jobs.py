@@ -65,6 +65,30 @@ async def test_jobs_of_queues_and_others_are_one_order(sql: Session) -> None:
     assert [ids[:2], ids[2:4], ids[4:]] == [await fetched(sql, 2) for _ in range(3)]
 
 
+@pytest.mark.parametrize("follower", [None, "q2"])
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        "asyncq.add_job('t', job_key => 'k')",
+        "asyncq.add_job('t', queue_name => 'q', job_key => 'k', priority => 1)",
+        "asyncq.add_job('t', queue_name => 'q', job_key => 'k', run_at => now() + interval '1 h')",
+        "asyncq.remove_job('k')",
+        "asyncq.cancel_jobs(array(select id from asyncq._jobs where key = 'k'))",
+    ],
+)
+async def test_a_queue_has_the_place_of_its_first_job_when_an_earlier_one_has_left(
+    sql: Session, leaving: str, follower: str | None
+) -> None:
+    """The wakeup of the earlier one is still there: it gives the next job of its queue no precedence."""
+    await sql.execute("select asyncq.add_job('t', queue_name => 'q', job_key => 'k', priority => -1)")
+    first = await add(sql, queue=follower, run_at="now() - interval '2 s'")
+    second = await add(sql, queue="q", run_at="now() - interval '1 s'")
+    await sql.execute(f"select {leaving}")
+
+    assert [first] == await fetched(sql, 1)
+    assert [second] == await fetched(sql, 1)
+
+
 async def test_many_priorities_are_one_order(sql: Session) -> None:
     """Each one is a probe of the index, and none is left out."""
     await add_many(sql, 60, priority="-i", queue="case when i % 2 = 0 then 'q' || i end")
