@@ -43,7 +43,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    token = os.environ.get(TOKEN)
+    token = os.environ.get(TOKEN) or None
     if token is None and options.host not in LOCAL:
         raise Usage(f"--host {options.host} serves other machines: set {TOKEN} to a token of 32 characters or more")
     try:

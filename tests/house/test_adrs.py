@@ -10,7 +10,7 @@ ADRS = CHECKOUT / "docs/adr"
 PAGES = sorted(ADRS.glob("0*.md"))
 INDEX = ADRS / "README.md"
 NOTES = sorted((CHECKOUT / "benchmarks/notes").glob("*.md"))
-FOLDERS = ("asyncq", "benchmarks", "docs", "examples", "sql", "tests", "tools")
+FOLDERS = ("asyncq", "benchmarks", "deploy", "docs", "examples", "sql", "tests", "tools")
 SUFFIXES = (".md", ".py", ".sql")
 
 LINES = 60
