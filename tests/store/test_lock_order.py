@@ -5,11 +5,13 @@ one, not the last.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
+from tests.sql.control.test_declare_limits import declare
 from tests.store.test_isolation import waits
 from tests.support import unique
 from tests.support.jobs import add, fetch
@@ -87,3 +89,50 @@ async def test_jobs_are_locked_in_the_order_of_their_ids(
         free = await sql.values("select id from asyncq._jobs order by id for update skip locked")
 
     assert ids[2:] == free
+
+
+GATES = "select from asyncq._partitions where id = asyncq._gate((id >> 48)::smallint) for update"
+UPDATE = "update asyncq._limits set declared_by = 'x' where name = 'u'"
+
+
+def _set(values: str) -> Callable[[Session], Awaitable[Any]]:
+    return lambda sql: sql.rows(f"select asyncq.set_limit('t', {values})")
+
+
+def _declare(**limits: dict[str, Any]) -> Callable[[Session], Awaitable[Any]]:
+    return lambda sql: declare(sql, **{task: {**values} for task, values in limits.items()})
+
+
+LIMITS: dict[str, tuple[str, Callable[[Session], Awaitable[Any]], Callable[[Session], Awaitable[Any]]]] = {
+    "a task loses the limit that is set": (GATES, _declare(t={}), _set("unlimited => '{total}'")),
+    "a limit is added beside the one that is set": (
+        UPDATE,
+        _declare(a={"total": 1}, t={"total": 3}),
+        _set("total => 4"),
+    ),
+    "two services change a limit and add one": (
+        GATES,
+        _declare(t={"fair": True}, x={"total": 1}),
+        _declare(u={"fair": True}, y={"total": 1}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+async def test_limits_are_locked_before_the_partitions_and_the_table(
+    dsn: str, schema: str, sql: Session, other: Session, case: str
+) -> None:
+    """Two calls wait at once, each with its first locks. When they go on, neither waits for the other one in turn."""
+    held, *calls = LIMITS[case]
+    await declare(sql, t={"total": 2}, u={"total": 2})
+    async with (
+        session(dsn, schema, deadlock_timeout="20ms") as first,
+        session(dsn, schema, deadlock_timeout="20ms") as second,
+        anyio.create_task_group() as group,
+        other.connection.transaction(),
+    ):
+        await other.rows(held)
+        for caller, call in zip((first, second), calls, strict=True):
+            group.start_soon(call, caller)
+            pid = caller.connection.get_server_pid()
+            await wait_until(partial(waits, sql, pid), description="the call to wait")

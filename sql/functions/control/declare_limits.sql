@@ -15,10 +15,17 @@ create or replace function asyncq._declare_limits(declaration json, declared_by 
 declare
   held asyncq._limits;
   wanted record;
-  limit_id smallint;
   moment constant timestamptz := asyncq.now();
   lost constant smallint[] := array(select changed.was from asyncq._changed_tasks(declaration -> 'tasks') as changed);
 begin
+  -- Locks are taken in one order: all limits that may change, the table if one is new, partitions. Of two declarations
+  -- that take the last two tasks from a limit the second one waits here, and then sees the first.
+  perform from asyncq._limits as row
+    where row.id = any(lost) or exists (
+      select from json_array_elements(declaration -> 'limits') as sent
+      where sent ->> 'name' = row.name and jsonb_strip_nulls(sent::jsonb) - 'name' is distinct from row.declared)
+    order by row.id for update;
+  perform asyncq._limit_id(sent ->> 'name') from json_array_elements(declaration -> 'limits') as sent;
   for wanted in
     select sent ->> 'name' as name, jsonb_strip_nulls(sent::jsonb) - 'name' as given
     from json_array_elements(declaration -> 'limits') as sent order by sent ->> 'name' collate "C"
@@ -26,8 +33,7 @@ begin
     if exists (select from asyncq._limits as row where row.name = wanted.name and row.declared = wanted.given) then
       continue;
     end if;
-    limit_id := asyncq._limit_id(wanted.name);
-    select row.* into held from asyncq._limits as row where row.id = limit_id for update;
+    select row.* into held from asyncq._limits as row where row.name = wanted.name for update;
     if held.declared is distinct from wanted.given then
       if held.declared is not null then
         return query select 'limit', wanted.name, held.declared, wanted.given, held.declared_by;
@@ -48,7 +54,8 @@ end
 $$;
 
 -- End what was declared for those of these limits that no task has any more: their waiting jobs stay in the partitions,
--- and start. What was set by hand holds until it is unset. If a task gets such a limit again, it is declared again.
+-- and start. What was set by hand holds until it is unset. If a task gets such a limit again, it is declared again. The
+-- caller has locked their rows.
 create or replace function asyncq._end_limits(ids smallint[], ended_by text) returns table (name text, before jsonb, was_by text)
   language plpgsql volatile
   as $$
@@ -56,8 +63,6 @@ create or replace function asyncq._end_limits(ids smallint[], ended_by text) ret
 declare
   held asyncq._limits;
 begin
-  -- Of two declarations that take the last two tasks from a limit the second one waits, and then sees the first.
-  perform from asyncq._limits as held where held.id = any(ids) order by held.id for update;
   for held in
     select unused.* from asyncq._limits as unused
     where unused.id = any(ids) and unused.declared is not null
