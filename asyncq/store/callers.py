@@ -15,7 +15,8 @@ from asyncq.domain.job import JobOptions
 from asyncq.domain.options import switch
 from asyncq.store.adapters.kinds import adapter_of
 from asyncq.store.adapters.transaction import ASYNCPG, check_autocommit
-from asyncq.store.database import CallersConnection, Connection, is_closed
+from asyncq.store.database import CallersConnection, Connection
+from asyncq.store.failures import is_closed
 
 Acquire = Callable[[], AbstractAsyncContextManager[Connection]]
 

@@ -8,8 +8,8 @@ import asyncio
 from contextvars import ContextVar
 from typing import cast
 
-from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, cut_off, hang_up, is_closed, put_back
-from asyncq.store.failures import UNTIDY, connecting, tell_of_our_own
+from asyncq.store.database import PUT_BACK_CANCELLED_S, Connection, Pool, hang_up, put_back
+from asyncq.store.failures import UNTIDY, connecting, cut_off, is_closed, tell_of_our_own
 
 IDLE_S = 30.0
 

@@ -15,7 +15,7 @@ from asyncq.domain.codec import Envelopes
 from asyncq.domain.errors import ConfigurationError, PoolExhausted, StoreUnavailable, UnsupportedServer
 from asyncq.store.adapters.kinds import PsycopgConnection, PsycopgCursor, SqlalchemyConnection
 from asyncq.store.dsn import read_dsn, warn_of_ignored
-from asyncq.store.failures import UNTIDY, calling, connecting, on_our_own
+from asyncq.store.failures import UNTIDY, calling, connecting, cut_off, is_closed, on_our_own
 from asyncq.store.hosts import Hosts
 from asyncq.store.limits import own_limits
 from asyncq.store.own import OwnConnection
@@ -337,20 +337,6 @@ async def put_back(pool: Pool | None, connection: Connection, limit_s: float) ->
             await pool.release(cast(Any, connection), timeout=limit_s)
     except UNTIDY:
         cut_off(connection)
-
-
-def is_closed(connection: asyncpg.Connection) -> bool:
-    """Return whether a connection is closed, or was released to its pool."""
-    try:
-        return connection.is_closed()
-    except asyncpg.InterfaceError:
-        return True  # The proxy of a broken connection refuses each call.
-
-
-def cut_off(connection: asyncpg.Connection) -> None:
-    """Close a connection by force; nothing if it is closed, or was released to its pool."""
-    if not is_closed(connection):
-        connection.terminate()
 
 
 async def _set(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:

@@ -287,7 +287,7 @@ def tell_of_our_own(error: BaseException, connection: asyncpg.Connection | None)
     if not isinstance(error, TransactionUnusable | StoreUnavailable) or error.sqlstate not in _UNUSABLE:
         return
     if connection is not None:
-        connection.terminate()
+        cut_off(connection)
     if isinstance(error, TransactionUnusable):
         said = LEFT_FAILED if error.sqlstate == FAILED else str(error)
         raise StoreUnavailable(said, outcome="not_sent", sqlstate=error.sqlstate) from error
@@ -367,3 +367,17 @@ def _words(error: BaseException) -> str:
 
 def _is_silence(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) and not str(error)
+
+
+def is_closed(connection: asyncpg.Connection) -> bool:
+    """Return whether a connection is closed, or was released to its pool."""
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True  # The proxy of a broken connection refuses each call.
+
+
+def cut_off(connection: asyncpg.Connection) -> None:
+    """Close a connection by force; nothing if it is closed, or was released to its pool."""
+    if not is_closed(connection):
+        connection.terminate()

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from asyncq.store.failures import UNTIDY, calling
+from asyncq.store.failures import UNTIDY, calling, cut_off
 from asyncq.store.pooled import assignments
 
 TRANSACTION_TIMEOUT_SINCE = 17
@@ -47,7 +47,7 @@ async def unlimited(connection: asyncpg.Connection, schema: str) -> AsyncGenerat
         await _reset(connection, limits)
         raise
     except BaseException:
-        connection.terminate()
+        cut_off(connection)
         raise
     await _reset(connection, limits)
 
@@ -57,4 +57,4 @@ async def _reset(connection: asyncpg.Connection, limits: dict[str, str]) -> None
         await connection.execute("; ".join(f"reset {name}" for name in limits))
     except UNTIDY:
         # The result is already known, or another error is being raised.
-        connection.terminate()
+        cut_off(connection)

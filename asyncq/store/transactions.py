@@ -12,8 +12,8 @@ import msgspec
 from asyncq.domain.errors import ClaimLost, TransactionUnusable
 from asyncq.domain.job import Claim
 from asyncq.domain.outcome import Completed, Outcome
-from asyncq.store.database import Connection, Database, ReconnectingConnection, cut_off, is_closed
-from asyncq.store.failures import UNTIDY, calling
+from asyncq.store.database import Connection, Database, ReconnectingConnection
+from asyncq.store.failures import UNTIDY, calling, cut_off, is_closed
 
 Completion = Literal["completed", "in part", "rerun", "cancelled here", "cancelled", "lost"]
 CommitStatus = Literal["in progress", "committed", "aborted", "unknown", "lost"]

@@ -18,8 +18,8 @@ import msgspec
 from asyncq.domain.errors import AsyncqError, ConfigurationError, StoreUnavailable, UnsupportedServer, WaitTimeout
 from asyncq.domain.result import Ended, read_document
 from asyncq.store.arrays import array_text
-from asyncq.store.database import CONNECT_TIMEOUT_S, Connection, Database, cut_off, hang_up
-from asyncq.store.failures import UNTIDY, calling, is_transient, on_our_own
+from asyncq.store.database import CONNECT_TIMEOUT_S, Connection, Database, hang_up
+from asyncq.store.failures import UNTIDY, calling, cut_off, is_transient, on_our_own
 from asyncq.store.listen import check_session
 
 LOOK_S = 30.0

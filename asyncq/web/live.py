@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from asyncq.domain.errors import StoreError
+
 EVERY_S = 2.0
 KEEP_ALIVE = b": \n\n"
 
@@ -36,10 +38,16 @@ class Live:
             return value
 
     async def stream(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> AsyncGenerator[bytes]:
-        """Server-sent events: the value now, and each time that it has changed, until `stop`."""
+        """Server-sent events: the value now, and each time that it has changed, until `stop` or an outage.
+
+        A stream that ends is opened again by the browser, which says so on the page.
+        """
         last = b""
         while not self._stopped.is_set():
-            value = msgspec.json.encode(await self.look(key, read))
+            try:
+                value = msgspec.json.encode(await self.look(key, read))
+            except StoreError:
+                return
             yield KEEP_ALIVE if value == last else b"data: " + value + b"\n\n"
             last = value
             try:

@@ -9,7 +9,7 @@ import pytest
 
 from asyncq.store import client_pool
 from asyncq.store.client_pool import ClientPool
-from asyncq.store.database import is_closed
+from asyncq.store.failures import is_closed
 from tests.support.waiting import wait_until
 
 

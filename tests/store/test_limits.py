@@ -3,14 +3,16 @@
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import anyio
+import psycopg
 import pytest
 
 from asyncq import Client
-from asyncq.domain.errors import StoreError
-from asyncq.store.database import Database, ReconnectingConnection
-from asyncq.store.limits import TRANSACTION_TIMEOUT_SINCE
+from asyncq.domain.errors import StoreError, StoreUnavailable
+from asyncq.store.database import Connection, Database, ReconnectingConnection
+from asyncq.store.limits import TRANSACTION_TIMEOUT_SINCE, unlimited
 from tests.support.pooler import pooled, pooler
 from tests.support.session import Session
 from tests.support.waiting import wait_until
@@ -156,3 +158,14 @@ async def test_a_statement_of_a_worker_ends_in_the_server_without_it(sql: Sessio
     await connection.close()
 
     assert ["2min", "0", "0", "0"] == limits
+
+
+async def test_a_connection_that_breaks_as_its_limits_are_set_is_an_outage(dsn: str, schema: str) -> None:
+    """The pool has taken it back then, and each call of it raises an error of the driver."""
+    async with Database(dsn, schema).pool("test", 1) as pool, pool.acquire() as connection:
+        # Nothing runs in between that would notice the end.
+        with psycopg.connect(dsn) as other:
+            other.execute("select pg_terminate_backend(%s, 5000)", [connection.get_server_pid()])
+        with pytest.raises(StoreUnavailable):
+            async with unlimited(cast(Connection, connection), schema):
+                pass

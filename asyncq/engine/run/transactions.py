@@ -53,8 +53,8 @@ from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.run.progress import ProgressWriter
 from asyncq.store import transactions as store
-from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection, cut_off
-from asyncq.store.failures import is_conflict, is_transient
+from asyncq.store.database import Connection, Database, HandlerPool, ReconnectingConnection
+from asyncq.store.failures import cut_off, is_conflict, is_transient
 
 TELL_AFTER_S = 60.0
 COMPLETE_S = 300.0  # how long a completion waits for a lock of the job's row
