@@ -233,8 +233,12 @@ insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null);
 --   declared   the values that the last worker declared for a queue, an object with the names of these columns
 --   overrides  the values that were set by hand, and replace those
 --   declared_by, set_at, set_by  by whom and when
+--   recount_since  of a gate: each fetch counts its claims, because statements may run that do not know the gate. They
+--              began before this transaction; _never: before one that is still to come, see _settle_gates. Null:
+--              running is known
 create table asyncq._partitions (
   id bigint constraint partitions_pkey primary key,
+  recount_since xid8,
   not_before timestamptz,
   paused_at timestamptz,
   set_at timestamptz,

@@ -76,20 +76,17 @@ cross join lateral (
   select coalesce(array_agg(task.identifier order by task.identifier), '{}') as tasks,
     coalesce(array_agg(distinct array_to_string(task.by, '.')) filter (where task.by is not null), '{}') as by
   from asyncq._tasks as task where task.limit_id = held.id) as uses
+-- Without a settled gate the partitions are added up.
+left join asyncq._partitions as gate on gate.id = held.id::bigint << 48 | 281474976710655 and gate.recount_since is null
 cross join lateral (
-  select
-    coalesce(
-      sum(partition.running) filter (where partition.id & 281474976710655 = 281474976710655),
-      sum(partition.running), 0)::int as running,
-    count(*) filter (where partition.running >= coalesce(partition.at_once, held.at_once)
-      and partition.id & 281474976710655 <> 281474976710655)::int as "full",
+  select coalesce(gate.running, sum(partition.running), 0)::int as running,
+    count(*) filter (where partition.running >= coalesce(partition.at_once, held.at_once))::int as "full",
     coalesce((
       select sum(wakeup.freed) from asyncq._wakeups as wakeup
-      where wakeup.freed > 0 and wakeup.partition >= held.id::bigint << 48 and wakeup.partition < (held.id + 1)::bigint << 48
-        and (wakeup.partition & 281474976710655 = 281474976710655) = (held.total is not null or held.total_rate is not null)), 0)::int
-      as ended
+      where wakeup.freed > 0 and wakeup.partition >= coalesce(gate.id, held.id::bigint << 48)
+        and wakeup.partition <= coalesce(gate.id, (held.id::bigint << 48 | 281474976710655) - 1)), 0)::int as ended
   from asyncq._partitions as partition
-  where partition.id >= held.id::bigint << 48 and partition.id < (held.id + 1)::bigint << 48) as counted
+  where partition.id >= held.id::bigint << 48 and partition.id < held.id::bigint << 48 | 281474976710655) as counted
 cross join lateral (
   select count(*)::int as jobs
   from (

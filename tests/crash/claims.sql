@@ -24,14 +24,14 @@ create table chaos.backed_off (
   made_in xid8 not null default pg_current_xact_id(), of_group text not null, until timestamptz not null);
 create index on chaos.backed_off (of_group);
 
--- The claims. A group is a queue, or a key of a limit. The numbers and times of rates are those in the snapshot.
+-- The claims. A group is a queue, or a key of a limit. The numbers and times of limits are those in the snapshot.
 --   follows  whether an end of the group was in the same transaction
 --   ahead    by how much the schema's clock is ahead
 create table chaos.claims (
   seq bigint generated always as identity primary key, job_id bigint not null, worker int not null, token bigint not null,
   made_in xid8 not null default pg_current_xact_id(), ended_in xid8, task text not null, of_group text, of_limit text,
   follows boolean not null, claimed_at timestamptz not null, ahead interval not null,
-  rate int, per_s float8, total_rate int, total_per_s float8);
+  total int, rate int, per_s float8, total_rate int, total_per_s float8);
 create index on chaos.claims (job_id) where ended_in is null;
 create index on chaos.claims (of_group) where ended_in is null;
 create index on chaos.claims (of_limit) where ended_in is null;
@@ -102,11 +102,13 @@ begin
     select from chaos.claims where ended_in = pg_current_xact_id() and of_group = made.of_group);
   made.rate := case when in_queue is null then chaos.value_in('rate limit ' || rules.name, shown) end;
   made.total_rate := chaos.value_in('total_rate limit ' || rules.name, shown);
+  made.total := chaos.value_in('total limit ' || rules.name, shown);
   insert into chaos.claims (
-      job_id, worker, token, task, of_group, of_limit, follows, claimed_at, ahead, rate, per_s, total_rate, total_per_s)
+      job_id, worker, token, task, of_group, of_limit, follows, claimed_at, ahead, total, rate, per_s, total_rate,
+      total_per_s)
     values (
       job, by_worker, by_token, task_name, made.of_group, made.of_limit, made.follows, at, at - now(),
-      made.rate, rules.per_s, made.total_rate, rules.total_per_s)
+      made.total, made.rate, rules.per_s, made.total_rate, rules.total_per_s)
     returning * into made;
   -- Null: the newest orders.
   read_in := case when made.follows then shown end;
@@ -133,9 +135,10 @@ begin
     end if;
   end if;
   if made.of_limit is not null then
-    select count(*) into running from chaos.claims where of_limit = made.of_limit and ended_in is null;
-    most := case when made.follows then chaos.most_since('total limit ' || rules.name, shown, 32768)
-      else chaos.value_in('total limit ' || rules.name, shown) end;
+    -- A claim that was made at the same time, and knows no total, counts for later claims.
+    select count(*) into running from chaos.claims
+      where of_limit = made.of_limit and ended_in is null and (total is not null or pg_visible_in_snapshot(made_in, shown));
+    most := case when made.follows then chaos.most_since('total limit ' || rules.name, shown, 32768) else made.total end;
     if running > most then
       insert into chaos.faults
         values ('no more in total', format('job %s is number %s of limit %s, and %s may', job, running, made.of_limit, most));

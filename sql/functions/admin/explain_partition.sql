@@ -40,13 +40,9 @@ begin
         else runs.jobs || ' of ' || state.may || ' jobs of its ' || kind || ' run: ' || runs.ids || case when runs.jobs > 10 then ', ...' else '' end
           || ', on workers ' || runs.workers end;
   end if;
-  select held.name, held.total, held.total_rate, held.total_per_s, gate.running - coalesce(ended.freed, 0) as running, gate.cell,
-      gate.cells, gate.not_before
+  select held.name, held.total, held.total_rate, held.total_per_s, asyncq._claims_behind(held.id) as running, gate.cell, gate.cells
     into of_all
-    from asyncq._limits as held
-    join asyncq._partitions as gate on gate.id = asyncq._gate(held.id)
-    left join lateral (
-      select sum(wakeup.freed) as freed from asyncq._wakeups as wakeup where wakeup.partition = gate.id and wakeup.freed > 0) as ended on true
+    from asyncq._limits as held join asyncq._partitions as gate on gate.id = asyncq._gate(held.id)
     where held.id = task.limit_id;
   if of_all.running >= of_all.total then
     return query select 'partition_full', of_all.running || ' of ' || of_all.total || ' jobs of the limit ' || of_all.name || ' run';

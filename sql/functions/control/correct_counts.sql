@@ -1,8 +1,7 @@
--- Correct the number of running jobs that partitions count. Their rows are locked: meanwhile no claim of these
--- partitions is made, and each end of a claim inserts a wakeup in its own transaction. Without ids, all partitions with
--- a number that seems to be wrong are corrected, except those that another transaction locks. Returns the corrected
--- ones, with the number before.
-create or replace function asyncq._correct_counts(ids bigint[] default null) returns table (id bigint, counted int, running int)
+-- Correct the number of running jobs that partitions count, where it seems to be wrong. Their rows are locked, so no
+-- claim of these partitions is made, and each end of a claim inserts a wakeup in its own transaction. Those that
+-- another transaction locks are skipped. Returns the corrected ones, with the number before.
+create or replace function asyncq._correct_counts() returns table (id bigint, counted int, running int)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set enable_seqscan = off
@@ -10,20 +9,15 @@ create or replace function asyncq._correct_counts(ids bigint[] default null) ret
   as $$
 #variable_conflict use_column
 declare
-  held bigint[] := coalesce(ids, array(select count.id from asyncq._partition_counts() as count where count.jobs <> count.running));
+  held bigint[] := array(select count.id from asyncq._partition_counts() as count where count.jobs <> count.running);
 begin
   if cardinality(held) = 0 then
     return;
   end if;
   insert into asyncq._partitions (id) select given.id from unnest(held) as given(id) order by given.id on conflict do nothing;
-  if ids is null then
-    held := array(
-      select partition.id from asyncq._partitions as partition where partition.id = any(held) order by partition.id
-      for no key update skip locked);
-  else
-    held := array(
-      select partition.id from asyncq._partitions as partition where partition.id = any(held) order by partition.id for no key update);
-  end if;
+  held := array(
+    select partition.id from asyncq._partitions as partition where partition.id = any(held) order by partition.id
+    for no key update skip locked);
   -- A statement of its own, whose snapshot is newer than the locks.
   return query
     with real as materialized (

@@ -96,15 +96,11 @@ begin
       -- A paused task has a limit, also if it was paused at this moment.
       set limit_id = coalesce(locked.limit_id, case when task.paused_at is not null then 2::smallint end), by = locked.by,
         unmoved_since = case when locked.limit_id is not null then pg_current_xact_id() end
-    from locked where task.id = locked.id)
-  select array_agg(held.id) into changed
-    from asyncq._limits as held
-    where held.id in (select was from locked union select limit_id from locked)
-      and (held.total is not null or held.total_rate is not null);
-  if changed is not null then
-    -- Its gate counts the claims of other tasks from now on.
-    perform asyncq._correct_counts(array(select asyncq._gate(id) from unnest(changed) as id));
-  end if;
+    from locked where task.id = locked.id
+    returning locked.was, locked.limit_id)
+  select array_agg(stored.was) || array_agg(stored.limit_id) into changed from stored;
+  -- Their gates count the claims of other tasks from now on.
+  perform asyncq._recount_gates(changed);
   -- The first page: few jobs wait when most deployments set a limit.
   perform asyncq._move_jobs(0, 1000);
   return query select late.identifier from asyncq._changed_tasks(declared) as late;

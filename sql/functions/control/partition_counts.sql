@@ -1,5 +1,5 @@
--- For each partition and each gate: running, the number of its claims, and jobs, the number that its row counts less
--- the ends that no fetch has counted yet.
+-- For each partition and each settled gate: running, the number of its claims, and jobs, the number that its row counts
+-- less the ends that no fetch has counted yet.
 create or replace function asyncq._partition_counts() returns table (id bigint, running int, jobs int)
   language sql stable
   as $$
@@ -17,4 +17,5 @@ create or replace function asyncq._partition_counts() returns table (id bigint, 
     group by counted_by.id) as claims
   full join asyncq._partitions as held on held.id = claims.id
   left join (select partition, sum(freed)::int as freed from asyncq._wakeups group by partition) as ended on ended.partition = held.id
+  where held.recount_since is null
   $$;

@@ -19,7 +19,7 @@ begin
       left join asyncq._limits as of_all on of_all.id = (idle.id >> 48)::smallint
       where idle.id = any(walked) and idle.running = 0 and idle.declared is null and idle.overrides is null
         and idle.paused_at is null and coalesce(idle.not_before, '-infinity') <= moment
-        -- Gates exist as long as their limits have totals.
+        -- Gates stay.
         and idle.id <> asyncq._gate((idle.id >> 48)::smallint)
         and (idle.cells is null or asyncq._allowed_at(coalesce(of_all.per_s, 0.1), idle.cell, idle.cells, moment) is null)
         and not exists (select from asyncq._wakeups as wakeup where wakeup.partition = idle.id and wakeup.freed > 0 offset 0)

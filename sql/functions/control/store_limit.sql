@@ -47,7 +47,8 @@ create or replace function asyncq._is_raised(was asyncq._limits, now_valid async
       is distinct from (was.rate, was.per_s, was.total_rate, was.total_per_s)
   $$;
 
--- The gate of a limit exists while the limit has a total, and counts the claims of its tasks.
+-- Let the gate of a limit begin or end to count. It counts while the limit has a total. Its row stays, with the starts
+-- that a rate counts.
 create or replace function asyncq._store_gate(limit_id smallint) returns void
   language plpgsql volatile
   as $$
@@ -57,12 +58,9 @@ begin
   if exists (
       select from asyncq._limits as held
       where held.id = limit_id and (held.total is not null or held.total_rate is not null)) then
-    insert into asyncq._partitions (id) values (gate) on conflict do nothing;
-    if found then
-      perform asyncq._correct_counts(array[gate]);
-    end if;
+    insert into asyncq._partitions (id, recount_since) values (gate, asyncq._never()) on conflict do nothing;
   else
-    delete from asyncq._partitions as held where held.id = gate;
+    update asyncq._partitions as held set recount_since = asyncq._never() where held.id = gate;
     delete from asyncq._wakeups as wakeup where wakeup.task_id = -limit_id and wakeup.partition = gate;
   end if;
 end

@@ -61,7 +61,7 @@ next as materialized (
         left join asyncq._limits as of_task on of_task.id = task.limit_id
         left join asyncq._partitions as gate on of_task.total is not null and gate.id = asyncq._gate(of_task.id)
         where task.id = job.task_id and task.paused_at is null and of_task.paused_at is null and of_task.total_rate is null
-          and (of_task.total is null or gate.running <= of_task.total and of_task.id = heads.gate)
+          and (of_task.total is null or gate.running <= of_task.total and gate.recount_since is null and of_task.id = heads.gate)
           and (of_task.total is not null or heads.gate is null) offset 0)
     for update skip locked) as job),
 woken as (

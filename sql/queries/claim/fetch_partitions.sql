@@ -18,11 +18,10 @@ kinds_here as materialized (
   cross join lateral asyncq._woken_kinds(worker.task_ids) as kind),
 -- Their gates, locked. Another fetch that holds one decides about it: this one leaves the wakeups of its tasks.
 gates as materialized (
-  select gate.id, gate.total, gate.total_rate, gate.total_per_s, held.running, held.not_before, held.cell, held.cells
+  select gate.*, held.*
   from (select distinct gate as id, total, total_rate, total_per_s from kinds_here where gate is not null) as gate
   cross join lateral (
-    select running, not_before, cell, cells from asyncq._partitions as held where held.id = gate.id
-    for no key update skip locked) as held),
+    select running, recount_since, not_before, cell, cells from asyncq._partitions where id = gate.id for no key update skip locked) as held),
 heard_gates as materialized (
   delete from asyncq._wakeups
   where ctid = any(array(
@@ -32,12 +31,13 @@ heard_gates as materialized (
       order by wakeup.at limit 5000) as ended))
   returning partition, freed),
 open_gates as materialized (
-  select gates.*, running - coalesce(ended.freed, 0) as counted, ended.freed is not null as is_heard,
-    case when not_before > coalesce($9, asyncq.now()) then 0
-      else greatest(0, least($3::int, total - running + coalesce(ended.freed, 0),
-        asyncq._allowance(total_rate, total_per_s, cell, cells, coalesce($9, asyncq.now())))) end as room
+  select gates.*, counted, ended.freed is not null as is_heard,
+    case when not_before > coalesce($9, asyncq.now()) then 0 else greatest(0, least(
+      $3::int, total - counted, asyncq._allowance(total_rate, total_per_s, cell, cells, coalesce($9, asyncq.now())))) end as room
   from gates
-  left join (select partition, sum(freed)::int as freed from heard_gates group by partition) as ended on ended.partition = gates.id),
+  left join (select partition, sum(freed)::int as freed from heard_gates group by partition) as ended on ended.partition = gates.id
+  cross join lateral (
+    select case when recount_since is null then running - coalesce(ended.freed, 0) else asyncq._recounted(gates.id) end as counted offset 0) as now_running),
 -- The first wakeups that are due. Those for other workers are not touched.
 first_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate

@@ -41,7 +41,7 @@ from (
         where gate.id = case when of_all.total is not null or of_all.total_rate is not null then asyncq._gate(of_all.id) end
           and (gate.not_before > coalesce($2::timestamptz, asyncq.now())
             or asyncq._allowance(of_all.total_rate, of_all.total_per_s, gate.cell, gate.cells, coalesce($2::timestamptz, asyncq.now())) <= 0
-            or gate.running - of_all.total >= (
+            or gate.recount_since is null and gate.running - of_all.total >= (
               select coalesce(sum(ended.freed), 0) from asyncq._wakeups as ended
               where ended.task_id = -of_all.id and ended.priority = 0 and ended.at <= coalesce($2::timestamptz, asyncq.now())))))
       offset 0)

@@ -1,2 +1,2 @@
--- pass_on_ends() -> partitions int
-select asyncq._pass_on_ends() as partitions
+-- pass_on_ends() -> partitions int, gates int
+select asyncq._pass_on_ends() as partitions, asyncq._settle_gates() as gates

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import add, add_many, fetched
+from tests.support.jobs import add, fetched
 from tests.support.session import Session
 
 LIMIT = "insert into asyncq._limits (id, name) values (7, 'l')"
 STORE = """
 select asyncq._store_limit(jsonb_populate_record(held, $1::text::jsonb))
 from asyncq._limits as held where held.id = 7"""
-GATE = "select running from asyncq._partitions where id = asyncq._gate(7::smallint)"
 
 
 @pytest.fixture
@@ -32,17 +31,6 @@ async def test_what_was_set_replaces_what_was_declared(limited: Session) -> None
 
     assert (5, 9, None, False) == both
     assert 3 == await limited.value("select at_once from asyncq._limits where id = 7")
-
-
-async def test_a_gate_exists_while_there_is_a_total_and_counts_what_runs(limited: Session) -> None:
-    """The jobs may run before."""
-    await add_many(limited, 2, queue="'q' || i")
-    await fetched(limited)
-    await limited.rows(STORE, '{"declared": {"total": 9}}')
-    with_total = await limited.values(GATE)
-    await limited.rows(STORE, '{"declared": {}}')
-
-    assert ([2], []) == (with_total, await limited.values(GATE))
 
 
 async def test_a_higher_limit_wakes_the_jobs_that_wait(limited: Session) -> None:
