@@ -6,7 +6,7 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare bench-scale profile schema release build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare bench-scale bench-seeds profile schema release build clean
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench-compare: ## what became better or worse: make bench-compare OLD=old.json N
 
 bench-scale: ## how cost grows with jobs, workers, queues and payloads
 	@$(X) bench-scale $(ARGS)
+
+bench-seeds: ## start and stop, 20,000 jobs by 4 processes x 10, latency
+	@$(X) bench-seeds $(ARGS)
 
 profile: ## where the time of a job goes, by part
 	@$(X) profile $(ARGS)
