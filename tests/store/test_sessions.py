@@ -15,13 +15,22 @@ def connection_of_mode(mode: str | None) -> Any:
     return SimpleNamespace(get_settings=lambda: settings)
 
 
+def refusal(mode: str | None, *, is_pooled: bool) -> str | None:
+    """The message with which a mode is refused; None if it is accepted."""
+    try:
+        check_mode(connection_of_mode(mode), is_pooled=is_pooled)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
 @pytest.mark.parametrize(
     ("mode", "is_pooled"),
     [(None, False), (None, True), ("session", False), ("session", True), ("transaction", True)],
 )
 def test_a_mode_that_fits_or_is_unknown_is_accepted(mode: str | None, is_pooled: bool) -> None:
     """Most poolers report no mode. Their sessions are tested then."""
-    check_mode(connection_of_mode(mode), is_pooled=is_pooled)
+    assert refusal(mode, is_pooled=is_pooled) is None
 
 
 @pytest.mark.parametrize(
@@ -34,5 +43,4 @@ def test_a_mode_that_fits_or_is_unknown_is_accepted(mode: str | None, is_pooled:
 )
 def test_a_mode_that_does_not_fit_is_refused_by_name(mode: str, is_pooled: bool, said: str) -> None:
     """The error would otherwise be that of a lost connection, without a hint to the pooler."""
-    with pytest.raises(ConfigurationError, match=said):
-        check_mode(connection_of_mode(mode), is_pooled=is_pooled)
+    assert said in (refusal(mode, is_pooled=is_pooled) or "")

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from asyncq import Client, task
-from asyncq.domain.events import JobStarted, LoopBlocked, WorkerStarted
+from asyncq.domain.events import JobCompleted, JobStarted, LoopBlocked, WorkerStarted, WorkerStopped
 from tests.cli.test_worker import WAIT
 from tests.engine.conftest import MakeWorker
 from tests.engine.liveness.test_loop_watchdog import Blocker, blocker, elsewhere
@@ -168,12 +168,21 @@ async def test_a_group_notifies_once_for_all(dsn: str, schema: str, client: Clie
     ("socket_name", "watchdog"), [("", SOON), ("relative", SOON), ("/nowhere/at/all", SOON), ("/nowhere", "soon")]
 )
 async def test_an_environment_that_is_not_of_systemd_does_no_harm(
-    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch, socket_name: str, watchdog: str
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
+    socket_name: str,
+    watchdog: str,
 ) -> None:
-    """A shell below a unit may have inherited it."""
+    """A shell below a unit may have inherited it. The worker runs its jobs, and stops in order."""
     monkeypatch.setenv("NOTIFY_SOCKET", socket_name)
     monkeypatch.setenv("WATCHDOG_USEC", watchdog)
+    job = await client.add_job(unused)
     await make_worker(unused).run_once(handle_signals=True)
+
+    assert [job.id] == [event.job_id for event in seen.of(JobCompleted)]
+    assert 1 == len(seen.of(WorkerStopped))
 
 
 async def test_a_worker_of_a_service_notifies_nobody(make_worker: MakeWorker, seen: Seen, systemd: FakeSystemd) -> None:
