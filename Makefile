@@ -6,7 +6,7 @@ ARGS ?=
 X = $(PYTHON) tools/x.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare bench-scale bench-seeds profile schema release build clean
+.PHONY: help setup demo test test-fast test-slow test-crash test-mutants soak check lint fmt types bench bench-quick bench-compare bench-scale bench-seeds profile schema completion release build clean
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ profile: ## where the time of a job goes, by part
 
 schema: ## write the golden dump of the schema again
 	@$(X) schema $(ARGS)
+
+completion: ## write the completions of shells and the help of the command again
+	@$(X) completion $(ARGS)
 
 release: ## keep this checkout as a release, for the tests of upgrades: make release VERSION=0.2.0
 	@$(X) release $(VERSION) $(ARGS)

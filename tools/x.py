@@ -268,7 +268,19 @@ USUAL_S = (300.0, 194.0)
 ONCE = {
     ".": ("benchmarks", "domain", "engine/base", "fundamentals", "house", "log", "typing", "upgrades"),
     "cli": (
-        *("add", "cleanup", "config", "cron", "crontab", "dashboard", "dev", "jobs", "jobs_change", "limits"),
+        *(
+            "add",
+            "cleanup",
+            "completion",
+            "config",
+            "cron",
+            "crontab",
+            "dashboard",
+            "dev",
+            "jobs",
+            "jobs_change",
+            "limits",
+        ),
         *("loading", "main", "pause", "reload", "signals_at_start", "worker", "worker_group", "worker_log", "workers"),
     ),
     "client": (
@@ -481,6 +493,12 @@ def do_schema(arguments: Sequence[str]) -> int:
     """Write the golden dump of the schema again."""
     setup("test")
     return run([PYTHON, "-m", "tools.schema", *arguments])
+
+
+def do_completion(arguments: Sequence[str]) -> int:
+    """Write the completions of shells, and the help of the command, again."""
+    setup("test")
+    return run([PYTHON, "-m", "tools.completion", *arguments])
 
 
 def do_release(arguments: Sequence[str]) -> int:

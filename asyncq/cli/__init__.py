@@ -32,6 +32,7 @@ COMMANDS = (
     "doctor",
     "dashboard",
     "config",
+    "completion",
 )
 
 
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_anything()
     try:
         _check_order(words)
-        parser = _parser(_commands())
+        parser = whole_parser()
         parser.parse_args(words, options)
         if options.command is None:
             parser.print_help(sys.stderr)
@@ -63,6 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"asyncq: the output cannot be written: {error.strerror}", file=sys.stderr)
         return drop_output()
     return code
+
+
+def whole_parser() -> Parser:
+    """The parser of all commands."""
+    return _parser(_commands())
 
 
 def _check_order(words: Sequence[str]) -> None:
