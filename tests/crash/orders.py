@@ -98,7 +98,9 @@ class Operator:
     async def _pause(self, kind: str, group: TaskGroup) -> bool:
         pause = self._chance.choice(PAUSES[kind])
         given = await self._give("pause", pause, {_scope_of(pause): 1})
-        group.start_soon(self._resume, pause, self._chance.uniform(0.05, 0.8))
+        # A key has few jobs: none may be due for a while.
+        longest_s = 3.0 if kind == "key" else 0.8
+        group.start_soon(self._resume, pause, self._chance.uniform(0.05, longest_s))
         return given
 
     async def _resume(self, pause: Mapping[str, str], seconds: float) -> None:
