@@ -297,8 +297,8 @@ class JobSearch:
         """Read how runs ended over time, and how long they took and waited.
 
         Args:
-            since: From when on; for the last hour by default. Minutes are kept for three hours, then quarters of an
-                hour for 30 days.
+            since: From when on; for the last hour by default. Minutes are kept for three hours, quarters of an hour
+                for a day, hours for 30 days.
             step: The length of a step, 1 minute to 30 days; a minute by default.
             task: Only this task; each task by default; all as one for an empty text.
 

@@ -177,8 +177,9 @@ create index jobs_cancelled on asyncq._jobs (locked_by) where cancelled_at is no
 -- this index they would read all claims of the worker for each job.
 create index jobs_claims on asyncq._jobs (locked_by) where locked_at is not null;
 
--- prune: jobs that were discarded long ago. Written only when a job is discarded.
-create index jobs_discarded on asyncq._jobs (updated_at) where attempts >= max_attempts and locked_by is null;
+-- prune: jobs that were discarded long ago. _list_history finds them without a look at the table. Written only when a
+-- job is discarded.
+create index jobs_discarded on asyncq._jobs (updated_at) include (id, task_id) where attempts >= max_attempts and locked_by is null;
 
 -- expire_jobs: waiting jobs that may expire. Other jobs do not enter it.
 create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not null and locked_by is null;

@@ -76,8 +76,9 @@ create table asyncq._handoff_slots (
   vacuum_truncate = off
 );
 
--- How many runs of each task ended, a row for each minute and task; after three hours for each quarter of an hour.
---   span_s           60, or 900
+-- How many runs of each task ended, a row for each minute and task; after three hours for each quarter of
+-- an hour, after a day for each hour.
+--   span_s           60, 900, or 3600
 --   completed, retried, discarded, cancelled, snoozed  how many runs ended so
 --   took, waited     how many of the runs that were timed took so long, and waited so long between being due and their start:
 --                    below 1, 2, 4, .. 2^18 milliseconds, and the rest. Of a batch at most 8 runs are timed

@@ -1,6 +1,7 @@
 -- Jobs of the history, the newest first, before one id (null: any): those in this state, of this task, that ended since
 -- this moment; null is any. It walks along the primary key of ended jobs, and finds discarded ones by their index. The
--- plan is made for the arguments, so that nulls cost nothing.
+-- plan is made for the arguments, so that nulls cost nothing. The task of a discarded job is in that index too: + 0
+-- keeps the planner from an index of all jobs of a task.
 create or replace function asyncq._list_history(
   of_state text, of_task text, since timestamptz, before_id bigint, most int) returns setof asyncq.history
   language plpgsql stable
@@ -26,7 +27,7 @@ begin
         from (
           select job.id from asyncq._jobs as job
           where (of_state is null or of_state = 'discarded') and asyncq._is_discarded(job)
-            and (of_task is null or job.task_id = wanted_task) and (since is null or job.updated_at >= since)
+            and (of_task is null or job.task_id + 0 = wanted_task) and (since is null or job.updated_at >= since)
             and (before_id is null or job.id < before_id)
           offset 0) as discarded
         order by discarded.id desc limit most))

@@ -1,4 +1,5 @@
 -- The ends of runs over time: a row for each step and task, of one task, or of all as one (of_task => '').
+-- The plan is made for the arguments: one for any arguments sorts all rows.
 -- took and waited are numbers of timed runs: below 1, 2, 4, .. 2^18 milliseconds, and the rest. took_s and waited_s are
 -- the sums of their times.
 create or replace function asyncq.stats(
@@ -6,11 +7,15 @@ create or replace function asyncq.stats(
   returns table (
     at timestamptz, task text, completed bigint, retried bigint, discarded bigint, cancelled bigint, snoozed bigint,
     took_s float8, waited_s float8, took bigint[], waited bigint[])
-  language sql volatile security definer
+  language plpgsql volatile security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_custom_plan
   set enable_seqscan = off
   set jit = off
   as $$
+#variable_conflict use_column
+begin
+  return query
   select summed.at, task.identifier, summed.completed, summed.retried, summed.discarded, summed.cancelled, summed.snoozed,
     summed.took_s, summed.waited_s, summed.took, summed.waited
   from (
@@ -29,8 +34,9 @@ create or replace function asyncq.stats(
       and (of_task is null or of_task = '' or counted.task_id = (select named.id from asyncq._tasks as named where named.identifier = of_task))
     group by 1, 2) as summed
   left join asyncq._tasks as task on task.id = summed.task_id
-  order by summed.at, task.identifier
-  $$;
+  order by summed.at, task.identifier;
+end
+$$;
 
 -- A quantile of took or waited of stats, in seconds; null: no run was timed. It is the upper bound of a bucket, which
 -- may be twice as much as the value.

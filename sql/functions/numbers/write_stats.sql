@@ -41,7 +41,7 @@ begin
 end
 $$;
 
--- Add numbers of a minute or a quarter of an hour to its row.
+-- Add numbers of a minute, a quarter of an hour or an hour to its row.
 create or replace function asyncq._add_stats(one asyncq._stats) returns void
   language sql volatile
   as $$
@@ -57,8 +57,9 @@ create or replace function asyncq._add_stats(one asyncq._stats) returns void
       select pair.a + pair.b from unnest(held.waited, excluded.waited) with ordinality as pair(a, b, ord) order by pair.ord)
   $$;
 
--- Merge minutes into quarters of an hour after three hours, and remove what is older than 30 days: at most so many
--- rows. Locked rows are skipped. Of the numbers of jobs every minute stays after a day. Returns how many rows went.
+-- Merge minutes into quarters of an hour after three hours, and these into hours after a day; remove what is older
+-- than 30 days: at most so many rows of each kind. Locked rows are skipped. Of the numbers of jobs every minute stays
+-- after a day. Returns how many rows went.
 create or replace function asyncq._prune_stats(most int) returns bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -67,24 +68,31 @@ create or replace function asyncq._prune_stats(most int) returns bigint
   as $$
 declare
   moment constant timestamptz := asyncq.clock();
+  merge record;
   one asyncq._stats;
   gone bigint := 0;
   more bigint;
 begin
-  for one in
-    with old as (
-      delete from asyncq._stats where (at, task_id, span_s) in (
-        select at, task_id, span_s from asyncq._stats where at < date_bin('15 min', moment, '2000-01-01 00:00:00+00') - interval '3 hours' and span_s = 60
-        order by at, task_id limit most for update skip locked)
-      returning at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
-    select old.at, old.took_s, old.waited_s, old.task_id, old.span_s, old.completed, old.retried, old.discarded, old.cancelled,
-      old.snoozed, old.took, old.waited
-    from old order by date_bin('15 min', at, '2000-01-01 00:00:00+00'), task_id
+  for merge in
+    select span.from_s, span.to_s, make_interval(secs => span.to_s) as width, span.age
+    from (values (60, 900, interval '3 hours'), (900, 3600, interval '1 day')) as span(from_s, to_s, age)
   loop
-    one.at := date_bin('15 min', one.at, '2000-01-01 00:00:00+00');
-    one.span_s := 900;
-    perform asyncq._add_stats(one);
-    gone := gone + 1;
+    for one in
+      with old as (
+        delete from asyncq._stats where (at, task_id, span_s) in (
+          select at, task_id, span_s from asyncq._stats
+          where at < date_bin(merge.width, moment, '2000-01-01 00:00:00+00') - merge.age and span_s = merge.from_s
+          order by at, task_id limit most for update skip locked)
+        returning at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
+      select old.at, old.took_s, old.waited_s, old.task_id, old.span_s, old.completed, old.retried, old.discarded, old.cancelled,
+        old.snoozed, old.took, old.waited
+      from old order by date_bin(merge.width, at, '2000-01-01 00:00:00+00'), task_id
+    loop
+      one.at := date_bin(merge.width, one.at, '2000-01-01 00:00:00+00');
+      one.span_s := merge.to_s;
+      perform asyncq._add_stats(one);
+      gone := gone + 1;
+    end loop;
   end loop;
   delete from asyncq._stats where at < moment - interval '30 days';
   get diagnostics more = row_count;

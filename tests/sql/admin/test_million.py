@@ -28,6 +28,21 @@ from generate_series(1, 1000000) as i,
   lateral (select case when i % 20 = 7 then 'q' || i % 2000 end) as its(queue);
 update asyncq._jobs set locked_by = 1 + id / 333 % 10, locked_at = now(), lock_token = 1, queue = null, partition = null
 where id % 333 = 0 and id <= 333 * 1000 and attempts < 25;
+insert into asyncq._stats
+  (at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
+select past.at, 1.5, 1.5, task.id, past.span_s, 500, 3, 1, 0, 0, array_fill(5, '{20}'), array_fill(5, '{20}')
+from (
+    select date_trunc('minute', now()) - interval '1 min' * i, 60 from generate_series(0, 179) as i
+    union all
+    select date_bin('15 min', now() - interval '3 h', '2000-01-01') - interval '15 min' * i, 900
+    from generate_series(1, 84) as i
+    union all
+    select date_trunc('hour', now()) - interval '1 h' * i, 3600 from generate_series(25, 720) as i) as past(at, span_s),
+  asyncq._tasks as task;
+insert into asyncq._depths
+select now() - interval '10 s' * i, 5, 10, 1000, 10, 5, 5, 10, 1000, 500 from generate_series(0, 8639) as i;
+insert into asyncq._depths
+select now() - interval '1 min' * i, 5, 10, 1000, 10, 5, 5, 10, 1000, 500 from generate_series(1441, 43200) as i;
 """
 
 CALLS = [
@@ -62,6 +77,18 @@ CALLS = [
     "running()",
     "counts()",
     "_list_workers()",
+    "stats(now() - interval '6 h', '15 min', '')",
+    "stats(now() - interval '1 day', '1 day')",
+    "stats(now() - interval '7 days', '3 h', '')",
+    "stats(now() - interval '7 days', '3 h', 't3')",
+    "depths(now() - interval '1 day', '30 min')",
+    "depths(now() - interval '7 days', '3 h')",
+    "_list_history(null, null, null, null, 50)",
+    "_list_history('discarded', 't9', null, null, 50)",
+    "explain(7)",
+    "explain(500000)",
+    "pauses",
+    "limits",
 ]
 
 
@@ -72,7 +99,8 @@ async def million(dsn: str) -> AsyncIterator[Session]:
         pytest.skip("the CPU of a server on another machine cannot be read")
     async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
         await sql.execute(FILL)
-        await sql.execute("vacuum analyze asyncq._jobs")
+        for table in ("_jobs", "_stats", "_depths"):
+            await sql.execute(f"vacuum analyze asyncq.{table}")
         yield sql
 
 
