@@ -12,11 +12,11 @@ from asyncq.domain.administration import (
     Explanation,
     Rights,
     WorkerInfo,
-    check_change,
     check_cleanup,
     check_history,
     check_job_id,
     check_wanted,
+    checked_changes,
     job_ids,
     kept_tasks,
     state_of,
@@ -167,9 +167,8 @@ class Admin(JobSearch):
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back.
         """
-        check_change(run_at, priority, attempts, max_attempts)
-        changes = {"run_at": run_at, "priority": priority, "attempts": attempts, "max_attempts": max_attempts}
-        return await self._administer("reschedule", ids, connection, autocommit, **changes)
+        given = checked_changes(run_at, priority, attempts, max_attempts)
+        return await self._administer("reschedule", ids, connection, autocommit, **given)
 
     async def retry_jobs(
         self, ids: Iterable[int], *, connection: CallersConnection | None = None, autocommit: bool = False

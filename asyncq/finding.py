@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 
-from asyncq.domain.administration import check_change, check_wanted, storable_error
+from asyncq.domain.administration import check_wanted, checked_changes, storable_error
 from asyncq.domain.finding import (
     ChangeAction,
     ChangedJobs,
@@ -71,9 +71,9 @@ class JobSearch:
         If cancelled, nothing was changed: it only reads.
         """
         check_found(limit, start, look)
-        which.text()
+        text = which.text()
         async with self._acquire() as mine:
-            return await store.find_jobs(self._database, mine, which, start, newest, limit, look)
+            return await store.find_jobs(self._database, mine, text, start, newest, limit, look)
 
     async def iter_jobs(
         self, which: JobFilter = ANY, *, newest: bool = False, page: int = 100, start: int | None = None
@@ -119,9 +119,9 @@ class JobSearch:
         It reads jobs until it has found enough, 10,000 in a statement. If cancelled, nothing was changed: it only
         reads.
         """
-        which.text()
+        text = which.text()
         async with self._acquire() as mine:
-            return await store.count_matching(self._database, mine, which)
+            return await store.count_matching(self._database, mine, text)
 
     async def change_matching(
         self,
@@ -170,12 +170,12 @@ class JobSearch:
         """
         check_action(action, up_to)
         check_found(limit, start, 1)
-        check_change(run_at, priority, attempts, max_attempts)
-        which.text()
-        options: dict[str, object] = {"run_at": run_at, "priority": priority, "attempts": attempts}
-        options |= {"max_attempts": max_attempts, "error": storable_error(error)}
+        options = checked_changes(run_at, priority, attempts, max_attempts)
+        text = which.text()
+        if error is not None:
+            options["error"] = storable_error(error)
         async with changing(connection, self._acquire, autocommit) as mine:
-            return await store.change_matching(self._database, mine, which, action, up_to, start, limit, options)
+            return await store.change_matching(self._database, mine, text, action, up_to, start, limit, options)
 
     async def failures(self, most: int = 5000) -> list[FailureGroup]:
         """Group the newest discarded jobs by task and first line of the last error.

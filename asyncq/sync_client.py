@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from asyncq.domain.adding import NOTHING, accepted, make_spec, make_specs
-from asyncq.domain.administration import check_change, check_job_id, job_ids, storable_error
+from asyncq.domain.administration import check_job_id, checked_changes, job_ids, storable_error
 from asyncq.domain.around import PassedOn, SyncAddMiddleware, check_sync_middleware
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
@@ -288,9 +288,8 @@ class SyncClient:
             InvalidJob: A value is out of range, or `ids` is not a list of ids; nothing was changed.
             StoreError: As in `cancel_jobs`.
         """
-        check_change(run_at, priority, attempts, max_attempts)
-        changes = {"run_at": run_at, "priority": priority, "attempts": attempts, "max_attempts": max_attempts}
-        return self._administer("reschedule", ids, self._callers(connection, autocommit), **changes)
+        given = checked_changes(run_at, priority, attempts, max_attempts)
+        return self._administer("reschedule", ids, self._callers(connection, autocommit), **given)
 
     def retry_jobs(
         self, ids: Iterable[int], *, connection: SyncConnection | None = None, autocommit: bool = False

@@ -9,6 +9,7 @@ import msgspec
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.hints import STATES, hint
 from asyncq.domain.job import INT2, JobSpec, check, check_instant, check_is_text, check_number, check_storable
+from asyncq.domain.moment import instant_text
 from asyncq.domain.outcome import clean_error
 from asyncq.domain.states import JobState
 
@@ -168,11 +169,16 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...]
 
 
-def check_change(run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None) -> None:
-    """Check the arguments of a reschedule, as the SQL function does; None is not checked."""
+def checked_changes(
+    run_at: datetime | None, priority: int | None, attempts: int | None, max_attempts: int | None
+) -> dict[str, Any]:
+    """Return the arguments of a reschedule that are not None, as the store takes them; checked as in SQL."""
     check(JobSpec(task="-", run_at=run_at, priority=priority, max_attempts=max_attempts))
     if attempts is not None:
         check_number("attempts", attempts, 0, INT2, "22003")
+    when = run_at and instant_text(run_at)
+    given = {"run_at": when, "priority": priority, "attempts": attempts, "max_attempts": max_attempts}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def job_ids(given: Any) -> list[int]:

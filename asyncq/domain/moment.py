@@ -20,3 +20,8 @@ def datetime_of(moment: int) -> datetime:
 def read_moment(sent: bytes) -> int:
     """A moment as the server sends it: eight bytes, the greatest first."""
     return int.from_bytes(sent, "big", signed=True)
+
+
+def instant_text(at: datetime) -> str:
+    """A datetime as text, in UTC: PostgreSQL cannot read an offset with seconds, which some old zones have."""
+    return at.astimezone(UTC).isoformat()

@@ -11,7 +11,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal
 
 import asyncpg
@@ -21,6 +21,7 @@ from asyncq.domain.codec import KnownKey, check_clear
 from asyncq.domain.deduplication import DEFAULT_WINDOW, extra, options
 from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import Added, JobSpec, Outcome
+from asyncq.domain.moment import instant_text
 from asyncq.domain.states import JobState
 from asyncq.domain.time_limit import extras_of
 from asyncq.store.failures import tell_of_call
@@ -156,7 +157,7 @@ async def _add_awaited(
 
 async def _add_keyless(database: Schema, connection: asyncpg.Connection, spec: JobSpec) -> int | None:
     """Add a job without a key; its id, or None if its task is not stored yet."""
-    values = (spec.task, spec.payload, spec.queue, spec.run_at and _instant(spec.run_at), extra(spec))
+    values = (spec.task, spec.payload, spec.queue, spec.run_at and instant_text(spec.run_at), extra(spec))
     (row,) = await connection.fetch(database.query("add_keyless_job"), *values)
     return row["id"]
 
@@ -172,18 +173,13 @@ def _columns(specs: Sequence[JobSpec], window: timedelta) -> tuple[Sequence[Any]
         _BETWEEN.join([spec.task for spec in specs]),
         _BETWEEN.join([spec.payload for spec in specs]),
         queues if any(queues) else None,
-        _joined([spec.run_at and _instant(spec.run_at) for spec in specs]),
+        _joined([spec.run_at and instant_text(spec.run_at) for spec in specs]),
         _joined([extra(spec, window) for spec in specs]),
     )
 
 
 def _joined(values: list[str | None]) -> str | None:
     return _BETWEEN.join([value or "" for value in values]) if any(values) else None
-
-
-def _instant(run_at: datetime) -> str:
-    """Return a time in UTC: PostgreSQL cannot read an offset with seconds, which some old zones have."""
-    return run_at.astimezone(UTC).isoformat()
 
 
 def document(spec: JobSpec, window: timedelta) -> dict[str, Any]:
@@ -195,7 +191,7 @@ def document(spec: JobSpec, window: timedelta) -> dict[str, Any]:
         "identifier": spec.task,
         "payload": msgspec.Raw(spec.payload.encode()),
         "queue_name": spec.queue,
-        "run_at": spec.run_at and _instant(spec.run_at),
+        "run_at": spec.run_at and instant_text(spec.run_at),
         "max_attempts": spec.max_attempts,
         "job_key": spec.job_key,
         "priority": spec.priority,

@@ -1,7 +1,7 @@
 """Reads jobs, and changes them by their ids, on any connection."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -35,15 +35,13 @@ async def administer(
     ids: Sequence[int],
     *,
     error: str | None = None,
-    run_at: datetime | None = None,
+    run_at: str | None = None,
     priority: int | None = None,
     attempts: int | None = None,
     max_attempts: int | None = None,
 ) -> list[Job]:
     """Change jobs, see the methods of `Admin`; returns cancelled and completed jobs as they were."""
-    # In UTC: PostgreSQL cannot read an offset with seconds, which some old zones have.
-    when = None if run_at is None else run_at.astimezone(UTC).isoformat()
-    values = (error, when, priority, attempts, max_attempts)
+    values = (error, run_at, priority, attempts, max_attempts)
     return await _jobs(database, connection, "administer_jobs", act, ids, *values)
 
 
@@ -174,7 +172,12 @@ def _worker(row: dict[str, Any]) -> WorkerInfo:
 
 async def _jobs(database: Schema, connection: Connection, query: str, *args: Any) -> list[Job]:
     check_size("ids", args)
-    jobs = [read_job(row["document"]) for row in await database.fetch(connection, query, *args)]
+    return read_jobs(database, await database.fetch(connection, query, *args))
+
+
+def read_jobs(database: Schema, rows: Iterable[Any]) -> list[Job]:
+    """Read the jobs of an answer, and decode what a codec has encoded."""
+    jobs = [read_job(row["document"]) for row in rows]
     return jobs if database.envelopes is None else list(map(database.envelopes.opened, jobs))
 
 

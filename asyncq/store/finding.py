@@ -1,7 +1,7 @@
 """Finds jobs by a filter, changes many, and reads the numbers of now."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,34 +15,30 @@ from asyncq.domain.finding import (
     Depths,
     FailedJob,
     FailureGroup,
-    JobFilter,
     JobPage,
     Matching,
     RunningJob,
     TaskStats,
 )
-from asyncq.store.admin import read_job
+from asyncq.store.admin import read_jobs
 from asyncq.store.database import Connection, Database
 from asyncq.store.schema import Schema
 
 
 async def find_jobs(
-    database: Schema, connection: Connection, which: JobFilter, start: int | None, newest: bool, limit: int, look: int
+    database: Schema, connection: Connection, which: str, start: int | None, newest: bool, limit: int, look: int
 ) -> JobPage:
-    """Read a page of the jobs that match a filter."""
-    *rows, last = await database.fetch(connection, "find_jobs", which.text(), start, newest, limit, look)
-    jobs = [read_job(row["document"]) for row in rows]
-    if database.envelopes is not None:
-        jobs = list(map(database.envelopes.opened, jobs))
-    return JobPage(jobs, last["next_id"])
+    """Read a page of the jobs that match a filter, which is given as text."""
+    *rows, last = await database.fetch(connection, "find_jobs", which, start, newest, limit, look)
+    return JobPage(read_jobs(database, rows), last["next_id"])
 
 
-async def count_matching(database: Schema, connection: Connection, which: JobFilter) -> Matching:
+async def count_matching(database: Schema, connection: Connection, which: str) -> Matching:
     """Count the jobs that match a filter, up to a maximum."""
-    text, states = which.text(), dict[str, int]()
+    states = dict[str, int]()
     up_to = after = None
     while (left := MOST_COUNTED - sum(states.values())) > 0:
-        ((up_to, counted, after),) = await database.fetch(connection, "count_matching", text, up_to, after, left)
+        ((up_to, counted, after),) = await database.fetch(connection, "count_matching", which, up_to, after, left)
         for state, jobs in msgspec.json.decode(counted).items():
             states[state] = states.get(state, 0) + jobs
         if after is None:
@@ -53,7 +49,7 @@ async def count_matching(database: Schema, connection: Connection, which: JobFil
 async def change_matching(
     database: Schema,
     connection: Connection,
-    which: JobFilter,
+    which: str,
     action: ChangeAction,
     up_to: int,
     start: int | None,
@@ -61,13 +57,8 @@ async def change_matching(
     options: Mapping[str, Any],
 ) -> ChangedJobs:
     """Change the next jobs that match a filter."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if isinstance(when := given.get("run_at"), datetime):
-        given["run_at"] = when.astimezone(UTC).isoformat()
-    said = msgspec.json.encode(given).decode()
-    ((changed, after),) = await database.fetch(
-        connection, "change_matching", which.text(), action, up_to, limit, start, said
-    )
+    said = msgspec.json.encode(options).decode()
+    ((changed, after),) = await database.fetch(connection, "change_matching", which, action, up_to, limit, start, said)
     return ChangedJobs(list(changed), after)
 
 

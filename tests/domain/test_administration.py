@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from asyncq.domain.administration import (
-    check_change,
     check_cleanup,
     check_job_id,
     check_wanted,
+    checked_changes,
     job_ids,
     kept_tasks,
     state_of,
@@ -41,7 +41,7 @@ BROKEN = [
 def test_a_change_out_of_range_is_refused(field: str, value: Any, code: str) -> None:
     """The error has the argument's name."""
     with pytest.raises(InvalidJob) as caught:
-        check_change(**(NOTHING | {field: value}))
+        checked_changes(**(NOTHING | {field: value}))
 
     assert (code, field) == (caught.value.code, caught.value.field)
 
@@ -53,8 +53,9 @@ def test_a_change_out_of_range_is_refused(field: str, value: Any, code: str) -> 
 def test_values_in_range_pass(given: dict[str, int]) -> None:
     """None means unchanged, and 0 is a value."""
     in_2030 = {"run_at": datetime(2030, 1, 1, tzinfo=UTC)}
+    as_text = {"run_at": "2030-01-01T00:00:00+00:00"}
 
-    assert [None, None] == [check_change(**(NOTHING | changed)) for changed in (given, in_2030)]
+    assert [given, as_text] == [checked_changes(**(NOTHING | changed)) for changed in (given, in_2030)]
 
 
 @pytest.mark.parametrize("wrong", [(0, 0, 1), (1001, 0, 1), (None, 0, 1), (True, 0, 1), (1, 2**63, 1), (1, 0, 0)])
