@@ -38,7 +38,18 @@ def test_without_a_command_the_help_is_printed_on_stderr_with_exit_code_2(capsys
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["worker"], ["migrate"], ["roles"], ["add"], ["jobs", "show"], ["cron", "add"], ["workers", "ls"]],
+    [
+        [],
+        ["worker"],
+        ["dev"],
+        ["config"],
+        ["migrate"],
+        ["roles"],
+        ["add"],
+        ["jobs", "show"],
+        ["cron", "add"],
+        ["workers", "ls"],
+    ],
     ids=" ".join,
 )
 def test_help_teaches_with_examples_environment_and_exit_codes(

@@ -15,6 +15,8 @@ from tests.support.waiting import wait_until
 
 __all__ = ["worker"]
 
+SECOND_NS = 1_700_000_000 * 10**9
+
 SAY = """
 from pathlib import Path
 from asyncq import task
@@ -40,7 +42,7 @@ async def stuck() -> None:
 @pytest.fixture(params=["by watchfiles", "by looking"])
 def reloading(worker: StartWorker, tmp_path: Path, request: pytest.FixtureRequest) -> StartWorker:
     """Start `asyncq worker --reload`, with the package watchfiles and without it."""
-    more: dict[str, str] = {}
+    more = {"PYTHONDONTWRITEBYTECODE": ""}  # As usual, Python keeps compiled code.
     if request.param == "by looking":
         hidden = write(tmp_path / "hidden", {"watchfiles.py": "raise ImportError\n"})
         more["PYTHONPATH"] = f"{hidden}{os.pathsep}{Path(__file__).parents[2]}"
@@ -49,6 +51,13 @@ def reloading(worker: StartWorker, tmp_path: Path, request: pytest.FixtureReques
         return worker("--reload", *words, **more)
 
     return start
+
+
+def save(path: Path, text: str, nanoseconds: int) -> None:
+    """Write a file at once, with a time in the same second as other such files."""
+    new = write(path.parent, {".saved": text}) / ".saved"
+    os.utime(new, ns=(SECOND_NS + nanoseconds,) * 2)
+    new.replace(path)
 
 
 async def starts(process: Started, number: int) -> None:
@@ -60,14 +69,16 @@ async def starts(process: Started, number: int) -> None:
 async def test_a_changed_file_starts_the_worker_again(
     reloading: StartWorker, client: Client, tmp_path: Path, name: str
 ) -> None:
-    """Also one that the tasks only import. The edit has the same size and may be in the same second."""
-    task = "from helpers.texts import NAME\n" + SAY.replace('"{}"', "NAME")
-    write(tmp_path, {"tasks/say.py": task, "helpers/texts.py": "NAME = 'one'\n"})
+    """Also one that the tasks only import. The edit has the same size and is in the same second."""
+    imported = "from helpers.texts import NAME\n" + SAY.replace('"{}"', "NAME")
+    own = imported.replace("import NAME", "import NAME as N") + "NAME = 'one'\n"
+    texts = {"tasks/say.py": own if name == "tasks/say.py" else imported, "helpers/texts.py": "NAME = 'one'\n"}
+    write(tmp_path, texts)
+    save(tmp_path / name, texts[name], 0)
 
     with reloading() as process:
         await starts(process, 1)
-        changed = "NAME = 'two'\n" if name == "helpers/texts.py" else SAY.format("two")
-        write(tmp_path, {name: changed})
+        save(tmp_path / name, texts[name].replace("'one'", "'two'"), 1)
         await starts(process, 2)
         await client.add_job("say")
         await appears(tmp_path / "two")
@@ -141,6 +152,23 @@ async def test_tasks_outside_of_the_current_folder_are_watched(
     assert 0 == code
 
 
+async def test_a_package_outside_of_the_current_folder_is_watched(
+    worker: StartWorker, client: Client, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The code may be in `src`, or installed from a checkout."""
+    away = write(tmp_path_factory.mktemp("src"), {"shop/__init__.py": "", "shop/jobs.py": SAY.format("one")})
+    checkout = Path(__file__).parents[2]
+
+    with worker("--reload", "--tasks", "shop.jobs", PYTHONPATH=f"{away}{os.pathsep}{checkout}") as process:
+        await starts(process, 1)
+        write(away, {"shop/jobs.py": SAY.format("other")})
+        await starts(process, 2)
+        process.signal()
+        code = await process.end()
+
+    assert 0 == code
+
+
 async def test_other_files_and_hidden_folders_start_nothing_again(
     worker: StartWorker, client: Client, tmp_path: Path
 ) -> None:
@@ -167,7 +195,7 @@ async def test_other_files_and_hidden_folders_start_nothing_again(
 async def test_a_change_while_the_worker_stops_is_in_the_next_one(
     worker: StartWorker, client: Client, tmp_path: Path
 ) -> None:
-    """The next worker reads the files when it starts, so that no third one is needed."""
+    """The next worker reads the files when it starts: no third one is needed, and the grace period goes on."""
     write(tmp_path, {"tasks/say.py": SAY.format("one"), "tasks/wait.py": WAIT})
     await client.add_job("wait")
 
@@ -185,6 +213,7 @@ async def test_a_change_while_the_worker_stops_is_in_the_next_one(
         code = await process.end()
 
     assert (0, 2, False) == (code, len(pids_of(process)), (tmp_path / "two").exists())
+    assert "worker 1 has stopped: 1 jobs completed" in process.log.read_text()
 
 
 async def test_a_job_that_runs_too_long_is_cancelled_and_runs_again(
