@@ -59,9 +59,10 @@ async def screen(client: Client) -> list[str]:
     running, failing = await admin.running(most=MOST), await admin.failures(1000)
     stats = await admin.stats(now - timedelta(minutes=5))
     slots, busy = sum(worker.concurrency or 0 for worker in workers), sum(worker.running for worker in workers)
+    many = f"{len(workers)} worker{'' if len(workers) == 1 else 's'}"
     waited = "no job is due" if oldest is None else f"oldest due {oldest:,.1f} s"
     lines = [
-        f"{now.isoformat(' ', 'seconds')}  {len(workers)} workers, {busy:,} of {slots:,} slots busy, {waited}",
+        f"{now.isoformat(' ', 'seconds')}  {many}, {busy:,} of {slots:,} slots busy, {waited}",
         _states(counts),
         "",
         *table(stats[-MOST:], with_time=True),

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from asyncq import Client, task
+from asyncq.cli.failures import INTERRUPTED
 from asyncq.testing import run_due
 from tests.cli.test_depths import run
 from tests.cli.test_jobs import Output, words
+from tests.support.terminal import INTERRUPT, in_terminal
 
 __all__ = ["words"]
 
@@ -49,3 +51,19 @@ async def test_top_prints_what_goes_on(words: list[str], ran: None, client: Clie
     assert "0 workers, 0 of 0 slots busy, oldest due " in out
     assert "scheduled 0  available 1  active 0  retryable 0  cancelled 0  discarded 1" in out
     assert ["1", "send", "OSError:", "no", "disk"] == out.splitlines()[-1].split()
+
+
+async def test_top_is_drawn_again_until_it_is_interrupted(words: list[str], ran: None, client: Client) -> None:
+    """In a terminal; no line is cut by the terminal itself, and none scrolls away."""
+    async with in_terminal("top", *words, columns=60, lines=8) as terminal:
+        first = await terminal.shows("scheduled 0  available 0  active 0")
+        await client.add_job(send, 1)
+        second = await terminal.shows("scheduled 0  available 1  active 0")
+        terminal.press(INTERRUPT)
+        code = await terminal.end()
+
+    assert INTERRUPTED == code
+    assert "Traceback" not in terminal.written
+    for screen in (first, second):
+        assert [] == [line for line in screen if len(line) > 60]
+        assert len(screen) < 8

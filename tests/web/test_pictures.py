@@ -2,23 +2,31 @@
 
 import asyncio
 import os
+from html import escape
 from pathlib import Path
 
 import asyncpg
 import pytest
+from playwright.async_api import Page
 
 from asyncq import Client, CronItem, JobContext, Limit, Rate, Worker, task
 from tests.support.browser import page
-from tests.web.pages import see
+from tests.support.terminal import in_terminal
+from tests.web.pages import LIMIT_MS
 
 FOLDER = os.environ.get("ASYNCQ_PICTURES")
+# The path of each page, and the last part of it that is drawn.
 PAGES = {
-    "overview": "",
-    "jobs": "jobs",
-    "job": "jobs/{waiting}",
-    "limits": "limits",
-    "workers": "workers",
+    "overview": ("", "canvas"),
+    "jobs": ("jobs", "tbody tr"),
+    "job": ("jobs/{waiting}", ".reasons b"),
+    "limits": ("limits", "tbody tr"),
+    "workers": ("workers", "tbody tr"),
 }
+TERMINAL = """
+<body style="margin: 0; background: #16181d; color: #d8dbe2">
+<pre style="margin: 0; padding: 16px; font: 14px/1.35 'DejaVu Sans Mono', monospace; width: max-content">{}</pre>
+"""
 
 
 @task(concurrency=Limit(2, by="tenant"))
@@ -73,26 +81,35 @@ async def fill(client: Client) -> int:
     return orders[7].id
 
 
+async def take(shown: Page, last: str, file: Path) -> None:
+    """Take a picture once the last part of a page is drawn."""
+    await shown.locator(last).first.wait_for(timeout=LIMIT_MS)
+    await shown.screenshot(path=file)
+
+
 @pytest.mark.skipif(FOLDER is None, reason="ASYNCQ_PICTURES names the folder for the pictures")
 async def test_pictures_are_taken(
     client: Client, db: asyncpg.Connection, address: str, browser: str, dsn: str, schema: str
 ) -> None:
-    """Of a real worker at work, wide and light, and of the overview narrow and dark."""
+    """Of a real worker at work: wide and light, the overview narrow and dark too, and `asyncq top`."""
     worker = Worker(dsn, [import_orders, send_email, build_report], schema=schema, grace=0)
     folder = Path(str(FOLDER))
     async with worker.start():
         waiting = await fill(client)
         for text in (PAST, DEPTHS):
             await db.execute(text.format(schema=schema))
-        for name, path in PAGES.items():
+        for name, (path, last) in PAGES.items():
             async with page(browser, width=1200, height=760) as shown:
                 await shown.goto(f"{address}#/{path.format(waiting=waiting)}")
-                await see(shown, "build_report" if name == "overview" else "asyncq")
-                await asyncio.sleep(1)
-                await shown.screenshot(path=folder / f"dashboard-{name}.png")
+                await take(shown, last, folder / f"dashboard-{name}.png")
         async with page(browser, width=380, height=760, dark=True) as shown:
             await shown.goto(address)
-            await see(shown, "build_report")
-            await asyncio.sleep(1)
-            await shown.screenshot(path=folder / "dashboard-narrow.png")
+            await take(shown, "canvas", folder / "dashboard-narrow.png")
+        async with (
+            in_terminal("top", "--dsn", dsn, "--schema", schema, columns=134, lines=36) as terminal,
+            page(browser) as shown,
+        ):
+            screen = await terminal.shows("LookupError")
+            await shown.set_content(TERMINAL.format(escape("\n".join(screen))))
+            await shown.locator("pre").screenshot(path=folder / "top.png")
         await client.admin.cancel_jobs([job.id for job in await client.admin.running()])
