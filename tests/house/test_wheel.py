@@ -71,6 +71,13 @@ def test_the_wheel_has_its_marker_for_type_checkers(wheel: Contents) -> None:
     assert "asyncq/py.typed" in wheel
 
 
+def test_the_wheel_has_the_texts_of_the_command_line(wheel: Contents) -> None:
+    """`asyncq completion` has no other source once it is installed."""
+    texts = {path.name: path.read_bytes() for path in (CHECKOUT / "asyncq/cli/texts").iterdir()}
+
+    assert texts == {name: wheel.get(f"asyncq/cli/texts/{name}") for name in texts}
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Contents) -> None:
     """A top-level `tests` or `tools` in site-packages would shadow those of other projects."""
     tops = {name.split("/")[0] for name in wheel if ".dist-info/" not in name}
@@ -81,7 +88,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Contents) -> None:
 
 def test_the_sdist_has_the_files_that_its_tests_need(sdist: Contents) -> None:
     """Packagers want to run the tests."""
-    assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "tools/x.py"} <= set(sdist)
+    assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "deploy/Dockerfile", "tools/x.py"} <= set(sdist)
     assert "tests/house/test_wheel.py" in sdist
 
 
