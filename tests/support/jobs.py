@@ -14,6 +14,8 @@ from tests.support.session import Session
 WORKER = 1
 NO_PARTITIONS = "delete from asyncq._partitions; delete from asyncq._wakeups"
 """Forgets what is known of all partitions."""
+COUNTED = "update asyncq._partitions set recount_since = null"
+"""Ends the time in which each fetch counts the claims of gates: all statements know them."""
 BATCH_FROM_ROWS = 1000
 BATCH_FROM = {"rows": BATCH_FROM_ROWS, "batched": 1}
 """The forms of a claim, and from how many jobs on a fetch claims a batch."""

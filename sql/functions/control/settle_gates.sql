@@ -46,6 +46,7 @@ create or replace function asyncq._recount_gates(limit_ids smallint[]) returns v
 -- fetches that held the lock before.
 create or replace function asyncq._recounted(gate bigint) returns int
   language plpgsql volatile
+  set search_path = pg_catalog, pg_temp
   as $$
 begin
   return asyncq._claims_behind((gate >> 48)::smallint) + (

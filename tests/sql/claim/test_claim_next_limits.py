@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import add, claim_next, fetch, fetched
+from tests.support.jobs import COUNTED, add, claim_next, fetch, fetched
 from tests.support.session import Session
 
 WRONG = "select id, running, jobs from asyncq._partition_counts() where running <> jobs"
@@ -20,6 +20,7 @@ async def declare(sql: Session, limits: dict[str, Any], queues: dict[str, Any]) 
         "queues": [{"name": name, **values} for name, values in queues.items()],
     }
     await sql.run("declare_limits", json.dumps(declaration), "worker 1")
+    await sql.execute(COUNTED)
 
 
 async def follow(sql: Session, first: str, second: str) -> list[int]:

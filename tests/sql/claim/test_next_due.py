@@ -3,7 +3,7 @@
 import pytest
 
 from tests.sql.control.test_declare_limits import declare
-from tests.support.jobs import add, complete, fetch
+from tests.support.jobs import COUNTED, add, complete, fetch
 from tests.support.session import Session
 
 
@@ -94,6 +94,7 @@ async def test_jobs_behind_a_full_total_are_not_waited_for_until_a_claim_has_end
 ) -> None:
     """No fetch could take them. The end counts although no fetch has counted it yet. Other tasks are not concerned."""
     await declare(sql, t={"total": 1})
+    await sql.execute(COUNTED)
     await add(sql)
     claims = await fetch(sql)
     await add(sql, queue=queue)
