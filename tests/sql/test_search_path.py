@@ -218,6 +218,7 @@ INLINED = (
         "_cell",
         "_first_partitioned",
         "_first_plain",
+        "_full_gate",
         "_kinds",
         "_plain_tasks",
         "_woken_kinds",

@@ -283,6 +283,7 @@ WORKER = {
     "function _unset_keys": "execute",
     "function _first_partitioned": "execute",
     "function _first_plain": "execute",
+    "function _full_gate": "execute",
     "function _kinds": "execute",
     "function _woken_kinds": "execute",
     "function _plain_tasks": "execute",

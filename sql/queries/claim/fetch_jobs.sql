@@ -11,9 +11,9 @@
 -- U+001E between two, which no JSON holds. The rows are deleted by the ctid by which they were locked. A row that was
 -- written after this statement began has moved: its newest version is claimed in the row.
 --
--- are_woken: partitions with jobs for this worker were woken, so fetch_partitions may find some. If yields is true, no
--- job is claimed then: jobs of partitions may come first. The answer has at
--- least one row, without a claim if need be.
+-- are_woken: partitions with jobs for this worker were woken, and not only behind full gates, so fetch_partitions may
+-- find some. If yields is true, no job is claimed then: jobs of partitions may come first. The answer has at least one
+-- row, without a claim if need be.
 with recursive
 woken(are_woken) as materialized (
   select exists (
@@ -22,7 +22,8 @@ woken(are_woken) as materialized (
   cross join lateral (
     select from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
-    limit 1) as woken)),
+    limit 1) as woken
+  where not exists (select from asyncq._full_gate(kind.gate, kind.total, coalesce($9, asyncq.now())) offset 0))),
 plain_tasks(ids) as materialized (select asyncq._plain_tasks($4::text::int[])),
 -- The priorities of jobs without a partition, from the cursor on.
 priorities(priority, after_run_at, after_id) as (

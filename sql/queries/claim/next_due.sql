@@ -33,7 +33,6 @@ from (
       and wakeup.at > coalesce($2::timestamptz, asyncq.now())
         - make_interval(secs => coalesce($1::float8, case when kinds.task_id < 0 then 0 else 6e10 end))
     order by at limit 1) as woken
-  -- The ends of the claims of a limit with a total are counted as by a fetch.
   where not exists (
       select from asyncq._tasks as task left join asyncq._limits as of_all on of_all.id = task.limit_id
       where task.id = kinds.task_id and (task.paused_at is not null or of_all.paused_at is not null or exists (
@@ -41,9 +40,7 @@ from (
         where gate.id = case when of_all.total is not null or of_all.total_rate is not null then asyncq._gate(of_all.id) end
           and (gate.not_before > coalesce($2::timestamptz, asyncq.now())
             or asyncq._allowance(of_all.total_rate, of_all.total_per_s, gate.cell, gate.cells, coalesce($2::timestamptz, asyncq.now())) <= 0
-            or gate.recount_since is null and gate.running - of_all.total >= (
-              select coalesce(sum(ended.freed), 0) from asyncq._wakeups as ended
-              where ended.task_id = -of_all.id and ended.priority = 0 and ended.at <= coalesce($2::timestamptz, asyncq.now())))))
+            or exists (select from asyncq._full_gate(gate.id, of_all.total, coalesce($2::timestamptz, asyncq.now()))))))
       offset 0)
     and not exists (
       select from asyncq._limits as held
