@@ -89,7 +89,8 @@ async def test_a_dashboard_outlives_all_outages(server: Server, tmp_path: Path) 
     reader = Reader()
     async with (
         chaos_on(server, tmp_path, SEED) as chaos,
-        serving(Dashboard(server.dsn, authorize=lambda _: "write")) as address,
+        Dashboard(server.dsn, authorize=lambda _: "write") as dashboard,
+        serving(dashboard) as address,
         anyio.create_task_group() as group,
     ):
         group.start_soon(reader.read_for_ever, address)

@@ -230,3 +230,15 @@ async def test_ended_jobs_are_read_page_by_page(client: Client, http: httpx.Asyn
     for wrong in ({"state": "active"}, {"queue": "q"}, {"start": "x"}, {"most": 1001}):
         refused = await http.get("api/history", params=wrong)
         assert (422, True) == (refused.status_code, refused.json()["error"]["message"] != ""), wrong
+
+
+@pytest.mark.parametrize(
+    "given", [{"unknown": "x"}, {"state": "ended"}, {"has": "{"}, {"most": "0"}, {"start": "x"}, {"due_before": "soon"}]
+)
+async def test_a_wrong_filter_is_refused_with_a_reason(http: httpx.AsyncClient, given: dict[str, str]) -> None:
+    """A member that is not known must not mean all jobs, neither for a look nor for a change."""
+    look = await http.get("api/jobs", params=given)
+    preview = await http.post("api/bulk/preview", json={"filter": {**given, "other": 1}})
+
+    assert [422, 422] == [look.status_code, preview.status_code]
+    assert all(answer.json()["error"]["message"] for answer in (look, preview))

@@ -1,7 +1,7 @@
 """A dashboard on a database that may not be written to: a standby, a role without the rights, a read-only role."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import pytest
@@ -66,11 +66,13 @@ async def roles(dsn: str) -> AsyncIterator[Roles]:
 @asynccontextmanager
 async def asking(dsn: str, schema: str = "asyncq") -> AsyncGenerator[httpx.AsyncClient]:
     """A client of a dashboard of this database, whose users may do everything."""
-    app = Dashboard(dsn, schema=schema, authorize=lambda _: "write")
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=OWN) as http:
-        yield http
-    await app.close()
+    async with AsyncExitStack() as stack:
+        app = Dashboard(dsn, schema=schema, authorize=lambda _: "write")
+        stack.push_async_callback(app.close)
+        transport = httpx.ASGITransport(app)
+        yield await stack.enter_async_context(
+            httpx.AsyncClient(transport=transport, base_url="http://test", headers=OWN)
+        )
 
 
 async def refusals(http: httpx.AsyncClient) -> dict[tuple[str, str], tuple[int, str]]:
@@ -98,7 +100,8 @@ async def test_nothing_is_changed_on_a_standby(standby: str) -> None:
 async def test_the_page_of_a_standby_says_so_and_offers_no_change(standby: str, browser: str) -> None:
     """On the page of a job, which is read."""
     async with (
-        serving(Dashboard(standby, authorize=lambda _: "write")) as address,
+        Dashboard(standby, authorize=lambda _: "write") as dashboard,
+        serving(dashboard) as address,
         page(browser) as shown,
     ):
         await shown.goto(f"{address}#/jobs/1")
