@@ -24,6 +24,7 @@ create or replace function asyncq._release(
   as $$
 #variable_conflict use_column
 declare
+  limited bigint[];
   partitions bigint[];
   task_ids int[];
   cancelled bigint[];
@@ -32,12 +33,13 @@ declare
   ended bigint[];
   end_states text[];
 begin
-  select array_agg(job.partition) filter (where job.partition is not null),
+  select array_agg(job.id) filter (where job.partition is not null),
+      array_agg(job.partition) filter (where job.partition is not null),
       array_agg(job.task_id) filter (where job.partition is not null),
       array_agg(job.id) filter (where job.cancelled_at is not null),
       array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null),
       array_agg(job.id) filter (where job.extras ? 'watchers')
-    into partitions, task_ids, cancelled, reruns, watched
+    into limited, partitions, task_ids, cancelled, reruns, watched
     from asyncq._jobs as job where job.id = any(ids);
   -- First: a row that was cancelled or is to run again cannot be stored without a claim.
   if cancelled is not null then
@@ -101,8 +103,8 @@ begin
   if watched is not null then
     perform asyncq._tell_discarded(watched);
   end if;
-  if partitions is not null then
-    perform asyncq._wake_partitions(ids);
+  if limited is not null then
+    perform asyncq._wake_partitions(limited);
     perform asyncq._wake_ended(partitions, task_ids);
   end if;
 end
