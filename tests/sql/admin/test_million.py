@@ -1,4 +1,8 @@
-"""Beside a million jobs each function that people and dashboards call takes below 30 ms of the server's CPU."""
+"""Beside a million jobs each function that people and dashboards call takes little of the server's CPU.
+
+The goal is 30 ms on a quiet machine. A busy one takes longer for the same work, so the bound is the time that 300,000
+integers take, which is about as much.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +12,7 @@ import pytest
 from asyncq.testing import temporary_schema
 from tests.support.session import Session, session
 
-MOST_MS = 30.0
+YARDSTICK = "(select sum(hashint4(i)) from generate_series(1, 300000) as i) as yardstick"
 FILL = """
 alter table asyncq._jobs set (autovacuum_enabled = off);
 insert into asyncq._tasks (identifier) select 't' || i from generate_series(1, 20) as i;
@@ -117,10 +121,11 @@ async def test_each_call_takes_little_of_the_servers_cpu(million: Session) -> No
     """
     pid = await million.value("select pg_backend_pid()")
     costs = dict[str, float]()
-    for call in CALLS:
+    for call in [*(f"asyncq.{call}" for call in CALLS), YARDSTICK]:
         for _ in range(5):
             before = cpu_ms(pid)
-            await million.rows(f"select * from asyncq.{call}")
+            await million.rows(f"select * from {call}")
             costs[call] = min(costs.get(call, 1e9), cpu_ms(pid) - before)
+    most = costs.pop(YARDSTICK)
 
-    assert {} == {call: cost for call, cost in costs.items() if cost >= MOST_MS}
+    assert {} == {call: cost for call, cost in costs.items() if cost >= most}
