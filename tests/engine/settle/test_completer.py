@@ -280,14 +280,16 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_locke
 
     @task
     async def further(ctx: JobContext) -> None:
-        await hold(other.connection, ctx.job.id)
+        async with one_statement:
+            await hold(other.connection, ctx.job.id)
 
+    one_statement = asyncio.Lock()
     async with (
         session(dsn, schema) as other,
         make_worker(first, further, concurrency=1).start(),
-        other.connection.transaction(),
         asyncio.TaskGroup() as group,
     ):
+        await other.execute("begin")
 
         async def go_on() -> None:
             while not seen.of(JobCompleted):
@@ -300,6 +302,8 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_locke
             group.create_task(go_on())
             await seen.wait_for(JobStarted, 5)
         await seen.wait_for(JobCompleted)
+        async with one_statement:
+            await other.execute("commit")
 
     assert seen.of(JobStarted)[0].claim.id == seen.of(JobCompleted)[0].claim.id
 
