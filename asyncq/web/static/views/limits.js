@@ -5,7 +5,7 @@ import { send } from "../api.js";
 import { number } from "../format.js";
 import { Loaded, Table, When, ask, attempt, may, useGet, useMe } from "../parts.js";
 import { pauseWords } from "./overview.js";
-import { PauseButton } from "./tasks.js";
+import { PauseButton } from "../pause.js";
 
 const WHY = { paused: "paused", backed_off: "backs off", rate: "its rate is used up", partition_full: "its limit is reached" };
 

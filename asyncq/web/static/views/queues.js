@@ -3,7 +3,7 @@
 import { html } from "../vendor/preact.js";
 import { number } from "../format.js";
 import { Link, Loaded, Table, query, useGet } from "../parts.js";
-import { PauseButton } from "./tasks.js";
+import { PauseButton } from "../pause.js";
 
 export function Queues() {
   const state = useGet("queues", 5000);

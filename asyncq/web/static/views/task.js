@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { Chart, Histogram } from "../chart.js";
 import { duration, number } from "../format.js";
 import { Link, Loaded, query, useGet } from "../parts.js";
-import { PauseButton } from "./tasks.js";
+import { PauseButton } from "../pause.js";
 
 export function Task({ name }) {
   const state = useGet("tasks", 5000);

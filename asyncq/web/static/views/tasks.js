@@ -1,9 +1,8 @@
 // Tasks with what waits, runs and has failed.
 
 import { html } from "../vendor/preact.js";
-import { send } from "../api.js";
 import { number } from "../format.js";
-import { Link, Loaded, Table, ask, attempt, may, query, useGet, useMe } from "../parts.js";
+import { Link, Loaded, Table, query, useGet } from "../parts.js";
 import { Task } from "./task.js";
 
 export function Tasks({ rest }) {
@@ -23,22 +22,4 @@ export function Tasks({ rest }) {
 
 function counted(row, value, state) {
   return html`<${Link} to="jobs${query({ task: row.task, state })}">${row.is_exact ? "" : "about "}${number(value)}<//>`;
-}
-
-// A button that pauses or resumes one thing.
-export function PauseButton({ target, pause, reload }) {
-  const me = useMe();
-  if (!may(me, "control")) return null;
-  const name = Object.values(target).join(", ") || "everything";
-  const act = async () => {
-    if (pause) {
-      await attempt(() => send("resume", target), `${name} is resumed.`);
-    } else {
-      const answer = await ask({ title: `Pause ${name}?`, text: "No job of it starts until it is resumed; running jobs run on.", fields: [{ name: "reason", label: "Why" }], act: "Pause", danger: true });
-      if (!answer) return;
-      await attempt(() => send("pause", { ...target, reason: answer.reason || null }), `${name} is paused.`);
-    }
-    reload();
-  };
-  return html`<button class="small" onClick=${act}>${pause ? "Resume" : "Pause"}${Object.keys(target).length ? "" : " everything"}</button>`;
 }
