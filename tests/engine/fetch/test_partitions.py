@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from asyncq import Client, JobCompleted, JobStarted, Limit, Rate, WorkerStarted, task
-from asyncq.engine.fetch import cursor
+from asyncq.engine.fetch import cursor, fetcher
 from asyncq.store.database import ReconnectingConnection
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -150,6 +150,7 @@ async def test_jobs_that_no_fetch_may_take_bring_no_fetch(
     block: str,
 ) -> None:
     """An idle worker sends one query in the time of a poll, although their wakeups are due."""
+    monkeypatch.setattr(fetcher, "LATEST_START_S", 60.0)  # A late start is returned, and has used the rate.
     options, order = BLOCKS[block]
     asked: list[str] = []
     real = ReconnectingConnection.fetch
