@@ -90,7 +90,8 @@ class Chaos:
                     if place.link is not None:
                         place.link.mend()
                 await self.operator.restore()
-                self.unfinished = await wait_for_the_end(self._server.dsn, END_S, PATIENCE_S)
+                # The longer it reigned, the more jobs wait for a rate.
+                self.unfinished = await wait_for_the_end(self._server.dsn, END_S + seconds, PATIENCE_S)
                 self.unsettled = await wait_for_rest(self._server.dsn, UNSETTLED, PATIENCE_S)
                 async with self.crew.change:
                     keeping.cancel_scope.cancel()
