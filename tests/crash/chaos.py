@@ -2,19 +2,21 @@
 
 import itertools
 import random
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import anyio
 import asyncpg
+import pytest
 
 from asyncq import Client, JobSpec, StoreError
-from asyncq.server import Server
+from asyncq.server import Server, start
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, claims, ledger
 from tests.crash.blows import DECK, Blows
@@ -23,6 +25,7 @@ from tests.crash.claims import SERIAL, UNSETTLED, WIDE
 from tests.crash.crew import Crew, crew_of
 from tests.crash.orders import Operator
 from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_rest, wait_for_the_end
+from tests.support.disk import roomy_folder
 
 SCHEMA = "asyncq"
 QUEUES = (*[None] * 9, *SERIAL[:2], WIDE)
@@ -250,6 +253,18 @@ class Chaos:
             "orders": dict(self.operator.given),
             **await claims.starts(self._server.dsn),
         }
+
+
+@contextmanager
+def server_to_kill() -> Iterator[Server]:
+    """A server that a test may kill, in a folder with room; nothing of it is left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", roomy_folder())
+        made = start(settings={"max_wal_size": "128MB"})
+    with made:
+        yield made
+
+    assert not made.folder.exists()
 
 
 @asynccontextmanager

@@ -6,18 +6,16 @@ ASYNCQ_CHAOS_S is the duration, ASYNCQ_CHAOS_SEED decides the faults.
 import json
 import os
 import random
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from asyncq.server import Server, start
+from asyncq.server import Server
 from tests.crash import clocks
 from tests.crash.blows import DECK, HOLDING_DECK
-from tests.crash.chaos import chaos_on
+from tests.crash.chaos import chaos_on, server_to_kill
 from tests.crash.summary import tell
-from tests.support.disk import roomy_folder
 
 SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "25"))
 SEED = int(os.environ.get("ASYNCQ_CHAOS_SEED", random.SystemRandom().randrange(2**32)))
@@ -28,13 +26,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(2 * int(SECONDS) + 120)]
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server that this test may kill; nothing of it is left."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", roomy_folder())
-        made = start(settings={"max_wal_size": "128MB"})
-    with made:
+    with server_to_kill() as made:
         yield made
-
-    assert not made.folder.exists()
 
 
 @pytest.mark.parametrize("deck", [DECK, HOLDING_DECK], ids=["of everything", "rescued in part"])

@@ -2,7 +2,6 @@
 
 import os
 import random
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,9 @@ import anyio
 import httpx
 import pytest
 
-from asyncq.server import Server, start
+from asyncq.server import Server
 from asyncq.web import Dashboard
-from tests.crash.chaos import chaos_on
-from tests.support.disk import roomy_folder
+from tests.crash.chaos import chaos_on, server_to_kill
 from tests.support.serving import serving
 from tests.support.waiting import LIMIT_S
 from tests.web.test_security import READS, filled
@@ -33,10 +31,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(int(SECONDS) + 120)]
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server that this test may kill."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", roomy_folder())
-        made = start(settings={"max_wal_size": "128MB"})
-    with made:
+    with server_to_kill() as made:
         yield made
 
 
