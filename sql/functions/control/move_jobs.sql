@@ -72,8 +72,9 @@ create or replace function asyncq._misplaced_batches(tasks int[]) returns table 
         and job.partition is distinct from asyncq._partition_of(job.task_id, job.queue, job.payload))
   $$;
 
--- Put these jobs into their partitions, except locked ones. Ready jobs get wakeups. Running jobs are counted in the new
--- partition and in the gate of their limit, and end in the old ones.
+-- Put these jobs into their partitions, except locked ones. Those whose task has lost its limit meanwhile stay where
+-- they are. Ready jobs get wakeups. Running jobs are counted in the new partition and in the gate of their limit, and
+-- end in the old ones.
 create or replace function asyncq._place_jobs(ids bigint[]) returns void
   language plpgsql volatile
   as $$
@@ -89,7 +90,7 @@ begin
     select job.id, job.partition as old, asyncq._partition_of(job.task_id, job.queue, job.payload) as new
     from asyncq._jobs as job where job.id = any(ids) order by job.id for no key update skip locked),
   moved as (
-    update asyncq._jobs as job set partition = held.new from held where job.id = held.id
+    update asyncq._jobs as job set partition = held.new from held where job.id = held.id and held.new is not null
     returning held.old, held.new, job.task_id, job.locked_by)
   select array_agg(moved.old), array_agg(moved.new), array_agg(moved.task_id)
     into old_partitions, new_partitions, task_ids

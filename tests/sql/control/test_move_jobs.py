@@ -1,15 +1,29 @@
 """`_move_jobs`: jobs from before a pause, or from before their task had a limit, get their partitions."""
 
+import anyio
 import pytest
 
 from asyncq.testing import temporary_schema
 from tests.support.jobs import BATCH_FROM, add, add_many, complete, fetch, fetched
 from tests.support.session import Session, session
+from tests.support.waiting import wait_until
 
 LIMIT = "insert into asyncq._limits (id, name, at_once) values (9, 'tenants', 2)"
 LIMITED = """
 update asyncq._tasks set limit_id = 9, by = '{tenant}', unmoved_since = pg_current_xact_id() where identifier = 't'
 """
+OTHER_LIMIT = """
+insert into asyncq._limits (id, name, at_once) values (10, 'all', 2);
+update asyncq._tasks set limit_id = 10, by = null, unmoved_since = pg_current_xact_id() where identifier = 't'
+"""
+UNLIMITED = "update asyncq._tasks set limit_id = null, by = null, unmoved_since = null where identifier = 't'"
+# The split of a batch waits for a lock of the test.
+SPLIT_WAITS = """
+create function asyncq.wait_for_test() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock(1); return old; end $$;
+create trigger waits before delete on asyncq._batches for each row execute function asyncq.wait_for_test()
+"""
+IS_BLOCKED = "select exists (select from pg_locks where not granted)"
 UNMOVED = "select count(*) from asyncq._jobs where partition is null"
 
 
@@ -109,6 +123,28 @@ async def test_a_locked_job_is_found_by_the_next_walk(dsn: str) -> None:
         assert [locked, open_job] == await one.values(
             "select id from asyncq._jobs where partition is not null order by id"
         )
+
+
+async def test_running_jobs_whose_task_loses_its_limit_during_the_walk_stay_where_they_are(dsn: str) -> None:
+    """Another worker declares no limit while this one splits the batches: there is no partition to count them in."""
+    async with temporary_schema(dsn) as name, session(dsn, name) as one, session(dsn, name) as two:
+        await one.execute(LIMIT)
+        await add(one)
+        await one.execute(LIMITED)
+        await add_many(one, 2)
+        running = await fetch(one, form="batched")
+        await one.execute(SPLIT_WAITS)
+        await one.execute(OTHER_LIMIT)
+        await two.execute("select pg_advisory_lock(1)")
+        async with anyio.create_task_group() as group:
+            group.start_soon(move, one)
+            await wait_until(lambda: two.value(IS_BLOCKED), description="the walk to split the batch")
+            await two.execute(UNLIMITED)
+            await two.execute("select pg_advisory_unlock(1)")
+
+        assert [2] == await one.values("select running from asyncq._partitions")
+        await complete(one, running)
+        assert [] == await one.rows("select * from asyncq.violations()")
 
 
 async def test_a_job_that_was_stored_after_the_last_walk_is_found_in_time(sql: Session) -> None:
