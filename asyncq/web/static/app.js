@@ -1,6 +1,6 @@
 // The page: a bar of links, the view that the address names behind its #, keys, dialogs and messages.
 
-import { html, render, useEffect, useState } from "./vendor/preact.js";
+import { html, render, useEffect, useState } from "./preact.js";
 import { Asking, Fault, Me, Toasts, ask, useGet } from "./parts.js";
 import { HELP } from "./words.js";
 import { Bulk } from "./views/bulk.js";

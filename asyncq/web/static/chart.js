@@ -1,6 +1,6 @@
 // Charts by uPlot, which the page has loaded as a script of its own; and a histogram of plain elements.
 
-import { html, useEffect, useRef } from "./vendor/preact.js";
+import { html, useEffect, useRef } from "./preact.js";
 import { duration, number } from "./format.js";
 
 const COLOURS = ["--good", "--warn", "--bad", "--main"];

@@ -1,6 +1,6 @@
 // The overview as it changes: a stream of the server, or questions every ten seconds after three failures.
 
-import { useEffect, useState } from "./vendor/preact.js";
+import { useEffect, useState } from "./preact.js";
 import { get } from "./api.js";
 
 const FAILURES = 3;

@@ -1,6 +1,6 @@
 // The parts that all views are made of.
 
-import { createContext, html, useCallback, useContext, useEffect, useRef, useState } from "./vendor/preact.js";
+import { createContext, html, useCallback, useContext, useEffect, useRef, useState } from "./preact.js";
 import { get } from "./api.js";
 import { exact, relative } from "./format.js";
 

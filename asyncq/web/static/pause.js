@@ -1,6 +1,6 @@
 // Pauses and resumes.
 
-import { html } from "./vendor/preact.js";
+import { html } from "./preact.js";
 import { send } from "./api.js";
 import { ask, attempt, may, useMe } from "./parts.js";
 

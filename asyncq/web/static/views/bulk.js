@@ -1,6 +1,6 @@
 // Changes of all jobs that match a filter: the operations of this process.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { send } from "../api.js";
 import { number } from "../format.js";
 import { Loaded, Table, When, attempt, useGet } from "../parts.js";

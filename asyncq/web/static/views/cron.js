@@ -1,6 +1,6 @@
 // Recurring items.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { send } from "../api.js";
 import { Loaded, Table, When, ask, attempt, may, useGet, useMe } from "../parts.js";
 

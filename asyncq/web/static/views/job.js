@@ -1,6 +1,6 @@
 // One job: why it does not run, its times, its payload, its errors.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { send } from "../api.js";
 import { duration, exact, pretty } from "../format.js";
 import { Badge, Link, Loaded, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";

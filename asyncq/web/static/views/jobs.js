@@ -1,7 +1,7 @@
 // Jobs by a filter, which is in the address; changes of those that are ticked, or of all that match. Jobs that have
 // ended are another list of the server, with a filter of its own.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../preact.js";
 import { get, send } from "../api.js";
 import { duration, firstLine, number, shortened } from "../format.js";
 import { Badge, Fault, Link, Table, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";

@@ -1,6 +1,6 @@
 // Limits, their keys, and what is paused.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useState } from "../preact.js";
 import { send } from "../api.js";
 import { number } from "../format.js";
 import { Loaded, Table, When, ask, attempt, may, useGet, useMe } from "../parts.js";

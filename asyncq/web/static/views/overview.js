@@ -1,6 +1,6 @@
 // What asyncq does now, what is wrong, and why.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useState } from "../preact.js";
 import { Chart } from "../chart.js";
 import { duration, number, shortened } from "../format.js";
 import { useLive } from "../live.js";

@@ -1,6 +1,6 @@
 // The fullest queues.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { number } from "../format.js";
 import { Link, Loaded, Table, query, useGet } from "../parts.js";
 import { PauseButton } from "../pause.js";

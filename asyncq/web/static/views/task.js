@@ -1,6 +1,6 @@
 // One task: its jobs by number, and whether it is paused.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { Chart, Histogram } from "../chart.js";
 import { duration, number } from "../format.js";
 import { Link, Loaded, query, useGet } from "../parts.js";

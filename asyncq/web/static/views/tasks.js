@@ -1,6 +1,6 @@
 // Tasks with what waits, runs and has failed.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { number } from "../format.js";
 import { Link, Loaded, Table, query, useGet } from "../parts.js";
 import { Task } from "./task.js";

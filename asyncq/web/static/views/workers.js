@@ -1,6 +1,6 @@
 // Workers, and the jobs that they run.
 
-import { html } from "../vendor/preact.js";
+import { html } from "../preact.js";
 import { send } from "../api.js";
 import { duration, number } from "../format.js";
 import { Link, Loaded, Table, When, ask, attempt, may, useGet, useMe } from "../parts.js";
