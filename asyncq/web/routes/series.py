@@ -1,7 +1,7 @@
 """Numbers over time, as columns for charts: ended runs and depths of all tasks, and those of one task."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
@@ -19,20 +19,20 @@ async def _series(request: Request) -> Any:
     site = site_of(request)
     await site.open()
     minutes = _range(request)
-    ended = await _stats(site, minutes, "")
+    at, ended = await _stats(site, minutes, "")
     depths = await site.live.look(("depths", minutes), lambda: _depths(site, minutes), FOR_S)
-    return {"ended": columns(ended), "depths": _depth_columns(depths)}
+    return {"ended": _columns(at, ended), "depths": _depth_columns(*depths)}
 
 
 async def _task(request: Request) -> Any:
     """The series of one task, and its sums."""
     site, name = site_of(request), request.path_params["name"]
     await site.open()
-    stats = await _stats(site, _range(request), name)
+    at, stats = await _stats(site, _range(request), name)
     took, waited = (_sums([getattr(step, part) for step in stats]) for part in ("took", "waited"))
     totals = {word: sum(getattr(step, word) for step in stats) for word in ("completed", "retried", "discarded")}
     return {
-        "ended": columns(stats),
+        "ended": _columns(at, stats),
         "totals": {
             **totals,
             "took": took,
@@ -50,37 +50,48 @@ def _range(request: Request) -> int:
     return int(text)
 
 
-async def _stats(site: Site, minutes: int, task: str) -> list[TaskStats]:
-    async def read() -> list[TaskStats]:
-        since = await site.client.admin.now() - timedelta(minutes=minutes)
-        return await site.client.admin.stats(since, step=timedelta(minutes=RANGES[minutes]), task=task)
+async def _moments(site: Site, minutes: int) -> list[datetime]:
+    """The beginnings of all steps until now: a step without numbers has its place in the chart too."""
+    step_s = 60 * RANGES[minutes]
+    last = int((await site.client.admin.now()).timestamp()) // step_s * step_s
+    return [datetime.fromtimestamp(at, UTC) for at in range(last - 60 * minutes, last + 1, step_s)]
 
-    found: list[TaskStats] = await site.live.look(("stats", minutes, task), lambda: timed(read()), FOR_S)
+
+async def _stats(site: Site, minutes: int, task: str) -> tuple[list[datetime], list[TaskStats]]:
+    async def read() -> tuple[list[datetime], list[TaskStats]]:
+        at = await _moments(site, minutes)
+        return at, await site.client.admin.stats(at[0], step=timedelta(minutes=RANGES[minutes]), task=task)
+
+    found: tuple[list[datetime], list[TaskStats]] = await site.live.look(
+        ("stats", minutes, task), lambda: timed(read()), FOR_S
+    )
     return found
 
 
-async def _depths(site: Site, minutes: int) -> list[Depths]:
-    since = await timed(site.client.admin.now()) - timedelta(minutes=minutes)
-    return await timed(site.client.admin.depths(since, step=timedelta(minutes=RANGES[minutes])))
+async def _depths(site: Site, minutes: int) -> tuple[list[datetime], list[Depths]]:
+    at = await timed(_moments(site, minutes))
+    return at, await timed(site.client.admin.depths(at[0], step=timedelta(minutes=RANGES[minutes])))
 
 
-def columns(stats: Sequence[TaskStats]) -> dict[str, list[Any]]:
-    """Steps of one task, or of all as one, as columns."""
+def _columns(at: Sequence[datetime], stats: Sequence[TaskStats]) -> dict[str, list[Any]]:
+    """Steps of one task, or of all as one, as columns; in a step without a row nothing ended."""
+    rows = {step.at: step for step in stats}
+    steps = [rows.get(moment) for moment in at]
     return {
-        "at": [step.at.timestamp() for step in stats],
-        "completed": [step.completed for step in stats],
-        "retried": [step.retried for step in stats],
-        "discarded": [step.discarded for step in stats],
-        "took_p95": [quantile(step.took, 0.95) for step in stats],
-        "waited_p95": [quantile(step.waited, 0.95) for step in stats],
+        "at": [moment.timestamp() for moment in at],
+        **{word: [getattr(step, word, 0) for step in steps] for word in ("completed", "retried", "discarded")},
+        "took_p95": [step and quantile(step.took, 0.95) for step in steps],
+        "waited_p95": [step and quantile(step.waited, 0.95) for step in steps],
     }
 
 
-def _depth_columns(depths: Sequence[Depths]) -> dict[str, list[Any]]:
+def _depth_columns(at: Sequence[datetime], depths: Sequence[Depths]) -> dict[str, list[Any]]:
+    """Without a row no worker has counted the jobs: there is a gap."""
+    rows = {step.at: step for step in depths}
+    steps = [rows.get(moment) for moment in at]
     return {
-        "at": [step.at.timestamp() for step in depths],
-        "available": [step.available for step in depths],
-        "active": [step.active for step in depths],
+        "at": [moment.timestamp() for moment in at],
+        **{word: [getattr(step, word, None) for step in steps] for word in ("available", "active")},
     }
 
 

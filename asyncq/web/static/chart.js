@@ -1,13 +1,23 @@
 // Charts by uPlot, which the page has loaded as a script of its own; and a histogram of plain elements.
 
 import { html, useEffect, useRef } from "./preact.js";
-import { duration, number } from "./format.js";
+import { duration, moment, number } from "./format.js";
 
 const COLOURS = ["--good", "--warn", "--bad", "--main"];
 const HEIGHT = 160;
 
+const isAlone = (values, nth) => values[nth] !== null && (values[nth - 1] ?? null) === null && (values[nth + 1] ?? null) === null;
+
+// The length of a step, as a word behind "per".
+export function stepOf(at) {
+  const minutes = Math.round((at[1] - at[0]) / 60);
+  if (minutes === 1) return "minute";
+  return minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
+}
+
 // One chart: `at` are seconds since 1970, `lines` are names with a value for each of them, null where there is none.
-export function Chart({ title, at, lines, unit = "" }) {
+// Screen readers get the sums of counts (`isSum`), else the last values.
+export function Chart({ title, at, lines, unit = "", isSum = false }) {
   const place = useRef(null);
   const chart = useRef(null);
   const data = [at, ...lines.map(([, values]) => values)];
@@ -16,13 +26,16 @@ export function Chart({ title, at, lines, unit = "" }) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    // The legend has the values below the pointer, else the last ones.
+    const showLast = (drawn) => drawn.cursor.idx === null && drawn.setLegend({ idx: Math.max(...drawn.data.slice(1).map((values) => values.findLastIndex((value) => value !== null))) });
     chart.current = new window.uPlot({
-      width: Math.max(place.current.clientWidth, 100), height: HEIGHT, cursor: { y: false }, legend: { live: true },
+      width: Math.max(place.current.clientWidth, 100), height: HEIGHT, padding: [null, 24, null, null], cursor: { y: false }, legend: { live: true },
+      hooks: { ready: [showLast], setCursor: [showLast], setData: [showLast] },
       scales: { y: { range: (_, least, most) => [0, Math.max(most ?? 0, unit === "s" ? 0.001 : 1)] } },
-      axes: [axis, { ...axis, size: 58, values: (_, marks) => marks.map((mark) => text(mark)) }],
+      axes: [{ ...axis, size: 32, space: 70, values: (_, marks) => marks.map((mark) => moment(mark, marks[1] - marks[0])) }, { ...axis, size: 58, values: (_, marks) => marks.map((mark) => text(mark)) }],
       series: [
-        { value: (_, value) => (value ? new Date(value * 1000).toLocaleTimeString() : "") },
-        ...lines.map(([name], nth) => ({ label: name, stroke: colour(COLOURS[nth]), width: 1.5, points: { show: at.length < 3 }, value: (_, value) => (value === null ? "" : text(value)) })),
+        { label: "at", value: (_, value) => (value ? moment(value, 0) : "") },
+        ...lines.map(([name], nth) => ({ label: name, stroke: colour(COLOURS[nth]), width: 1.5, points: { show: true, size: 5, filter: (drawn, line) => drawn.data[line].flatMap((_, place) => (isAlone(drawn.data[line], place) ? [place] : [])) }, value: (_, value) => (value === null ? "" : text(value)) })),
       ],
     }, data, place.current);
     const resized = new ResizeObserver(() => chart.current.setSize({ width: Math.max(place.current.clientWidth, 100), height: HEIGHT }));
@@ -33,8 +46,9 @@ export function Chart({ title, at, lines, unit = "" }) {
     };
   }, []);
   useEffect(() => chart.current.setData(data), [JSON.stringify(data)]);
-  const last = lines.map(([name, values]) => `${name} ${text(values.at(-1) ?? 0) || 0}`).join(", ");
-  return html`<figure class="chart"><figcaption>${title}</figcaption><div ref=${place} role="img" aria-label="${title}; at the end: ${last}"></div></figure>`;
+  const one = (values) => (isSum ? values.reduce((sum, value) => sum + value, 0) : values.findLast((value) => value !== null));
+  const said = lines.map(([name, values]) => `${name} ${text(one(values)) || "unknown"}`).join(", ");
+  return html`<figure class="chart"><figcaption>${title}</figcaption><div ref=${place} role="img" aria-label="${title}; ${isSum ? "in all" : "at the end"}: ${said}"></div></figure>`;
 }
 
 // Counts in buckets of 1 ms, 2 ms, 4 ms and so on.

@@ -2,11 +2,16 @@
 
 const NUMBER = new Intl.NumberFormat();
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
 export const number = (value) => (value === null || value === undefined ? "" : NUMBER.format(value));
 export const exact = (text) => EXACT.format(new Date(text));
+
+// A mark of an axis in seconds since 1970, by the distance of two marks; the time of day for most.
+export const moment = (at, apart) => (at === null ? "" : (apart < 86400 ? TIME : DAY).format(new Date(at * 1000)));
 
 export function relative(text, now = Date.now()) {
   const seconds = (Date.parse(text) - now) / 1000;

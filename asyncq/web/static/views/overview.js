@@ -1,7 +1,7 @@
 // What asyncq does now, what is wrong, and why.
 
 import { html, useState } from "../preact.js";
-import { Chart } from "../chart.js";
+import { Chart, stepOf } from "../chart.js";
 import { duration, number, shortened } from "../format.js";
 import { useLive } from "../live.js";
 import { Link, Loaded, Table, When, query, useGet } from "../parts.js";
@@ -55,9 +55,9 @@ function Charts() {
 
 function Drawn({ ended, depths }) {
   return html`<div class="charts">
-    <${Chart} title="Ended attempts a minute" at=${ended.at} lines=${[
+    <${Chart} title="Attempts ended per ${stepOf(ended.at)}" isSum at=${ended.at} lines=${[
       ["completed", ended.completed], ["retried", ended.retried], ["discarded", ended.discarded]]} />
-    <${Chart} title="Seconds from due to start, and of a run (95 of 100)" at=${ended.at} unit="s" lines=${[
+    <${Chart} title="Wait and run time, 95th percentile" at=${ended.at} unit="s" lines=${[
       ["wait", ended.waited_p95], ["run", ended.took_p95]]} />
     <${Chart} title="Waiting and running jobs" at=${depths.at} lines=${[
       ["available", depths.available], ["active", depths.active]]} />

@@ -1,7 +1,7 @@
 // One task: its jobs by number, and whether it is paused.
 
 import { html } from "../preact.js";
-import { Chart, Histogram } from "../chart.js";
+import { Chart, Histogram, stepOf } from "../chart.js";
 import { duration, number } from "../format.js";
 import { Link, Loaded, query, useGet } from "../parts.js";
 import { PauseButton } from "../pause.js";
@@ -28,12 +28,12 @@ function Numbers({ row }) {
 function Day({ totals, ended }) {
   const facts = [
     ["completed", number(totals.completed)], ["retried", number(totals.retried)], ["discarded", number(totals.discarded)],
-    ["run, half of all", duration(totals.took_p50)], ["run, 95 of 100", duration(totals.took_p95)], ["wait, 95 of 100", duration(totals.waited_p95)],
+    ["run time, median", duration(totals.took_p50)], ["run time, 95th percentile", duration(totals.took_p95)], ["wait, 95th percentile", duration(totals.waited_p95)],
   ];
   return html`<h2>The last day</h2>
     <div class="tiles">${facts.map(([name, value]) => html`<div class="tile" key=${name}><span>${name}</span><b>${value || "none"}</b></div>`)}</div>
     <div class="charts">
-      <${Chart} title="Ended attempts" at=${ended.at} lines=${[["completed", ended.completed], ["retried", ended.retried], ["discarded", ended.discarded]]} />
-      <${Histogram} title="How long runs take" counts=${totals.took} />
+      <${Chart} title="Attempts ended per ${stepOf(ended.at)}" isSum at=${ended.at} lines=${[["completed", ended.completed], ["retried", ended.retried], ["discarded", ended.discarded]]} />
+      <${Histogram} title="Run time of attempts" counts=${totals.took} />
     </div>`;
 }
