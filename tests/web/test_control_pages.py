@@ -1,6 +1,10 @@
 """Pauses, limits, recurring items and workers on their pages, in a real browser."""
 
-from asyncq import Client, CronItem, Limit, Worker, task
+import asyncpg
+from playwright.async_api import expect
+
+from asyncq import Client, CronItem, JobState, Limit, Worker, task
+from tests.engine.maintenance.test_rounds import claim_as_a_dead_worker
 from tests.support.browser import page
 from tests.web.pages import answer, hear, press, see
 
@@ -56,6 +60,39 @@ async def test_a_limit_and_one_of_its_keys_are_changed(
     assert {} == limit.overrides
 
 
+async def test_a_queue_is_paused_and_resumed(client: Client, address: str, browser: str) -> None:
+    """In its row, whose button says what is next."""
+    await client.add_job("sync", {"tenant": "acme"}, queue="mail")
+
+    async with page(browser) as shown:
+        await shown.goto(f"{address}#/queues")
+        await press(shown, "Pause")
+        await answer(shown, "Pause", reason="full")
+        await hear(shown, "mail is paused.")
+        (pause,) = await client.admin.paused()
+        await press(shown, "Resume")
+        await hear(shown, "mail is resumed.")
+
+    assert ("queue", "mail", "full", []) == (pause.what, pause.name, pause.reason, await client.admin.paused())
+
+
+async def test_a_worker_that_is_gone_is_unlocked(
+    client: Client, db: asyncpg.Connection, schema: str, address: str, browser: str
+) -> None:
+    """Its job waits again; a live worker has no such button."""
+    job = await client.add_job("sync", {"tenant": "acme"})
+    await claim_as_a_dead_worker(db, schema, seconds_ago=7200, lease=3600)
+
+    async with page(browser) as shown:
+        await shown.goto(f"{address}#/workers")
+        await press(shown, "Unlock")
+        await answer(shown, "Unlock")
+        await hear(shown, "1 jobs are returned.")
+        await expect(shown.get_by_role("button", name="Unlock")).to_have_count(0)
+
+    assert JobState.AVAILABLE == (await client.get_job(job.id)).state
+
+
 async def test_everything_is_paused_and_resumed(client: Client, address: str, browser: str) -> None:
     """The overview says it to everybody."""
     async with page(browser) as shown:
@@ -91,7 +128,9 @@ async def test_a_recurring_item_is_run_paused_changed_and_removed(client: Client
         await hear(shown, "It is resumed.")
 
         await press(shown, "Change")
-        await answer(shown, "Change", match="0 5 * * *", tz="Europe/Berlin")
+        await answer(shown, "Change", match="0 25 * * *", tz="Europe/Berlin")
+        await see(shown, "25")
+        await answer(shown, "Change", match="0 5 * * *")
         await see(shown, "0 5 * * *")
         item = await client.cron.get_item("nightly")
         assert ("0 5 * * *", "Europe/Berlin", None) == (item.expression, item.tz, item.paused_at)

@@ -1,6 +1,7 @@
 """The pages of jobs in a real browser: each action, and its effect in the database."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -9,7 +10,7 @@ from playwright.async_api import expect
 from asyncq import Client, JobCancelled, JobContext, JobState, Worker, task
 from tests.support.browser import page
 from tests.support.seen import Seen
-from tests.web.pages import answer, hear, press, see
+from tests.web.pages import LIMIT_MS, answer, hear, press, see
 
 
 @task(max_attempts=1)
@@ -42,6 +43,22 @@ async def test_the_page_of_a_job_says_why_it_does_not_run(client: Client, addres
         await see(shown, '"seconds": 1')
 
 
+async def test_the_times_of_a_reason_are_those_of_the_browser(
+    client: Client, address: str, browser: str, dsn: str, schema: str
+) -> None:
+    """A reader must not add hours to one time of a page, and none to the other."""
+    job = await client.add_job(wait, 600)
+
+    async with Worker(dsn, [wait], schema=schema, grace=0).start(), page(browser) as shown:
+        await shown.goto(f"{address}#/jobs/{job.id}")
+        reason = shown.locator(".reasons p")
+        await expect(reason).to_contain_text("runs on worker", timeout=LIMIT_MS)
+        text = await reason.inner_text()
+        claimed = await shown.locator("dt:text-is('Claimed') + dd").inner_text()
+
+    assert ("+00", claimed.partition(" (")[0]) == ("+00", text.partition(" since ")[2])
+
+
 async def test_a_failed_job_is_retried_on_its_page(
     client: Client, address: str, browser: str, dsn: str, schema: str
 ) -> None:
@@ -57,6 +74,19 @@ async def test_a_failed_job_is_retried_on_its_page(
 
     job = await client.get_job(job_id)
     assert (JobState.AVAILABLE, 0) == (job.state, job.attempts)
+
+
+async def test_a_job_that_waits_for_its_time_is_run_now(client: Client, address: str, browser: str) -> None:
+    """Its time becomes now; a job that is due has no such button."""
+    (job,) = await client.add_jobs([wait.job(1.0).with_options(run_at=datetime.now(UTC) + timedelta(hours=1))])
+
+    async with page(browser) as shown:
+        await shown.goto(f"{address}#/jobs/{job.id}")
+        await press(shown, "Run now")
+        await hear(shown, f"Job {job.id} is made due now.")
+        await expect(shown.get_by_role("button", name="Run now")).to_have_count(0, timeout=LIMIT_MS)
+
+    assert JobState.AVAILABLE == (await client.get_job(job.id)).state
 
 
 @pytest.mark.parametrize(
@@ -171,11 +201,13 @@ async def test_without_a_filter_the_word_has_to_be_typed(client: Client, address
 
 
 async def test_a_job_is_added_on_the_page(client: Client, address: str, browser: str) -> None:
-    """The page of the new job opens."""
+    """The page of the new job opens. A mistake costs nothing that was typed."""
     async with page(browser) as shown:
         await shown.goto(f"{address}#/jobs")
         await press(shown, "Add a job")
-        await answer(shown, "Add", task="wait", payload='{"seconds": 2}', queue="q")
+        await answer(shown, "Add", task="wait", payload='{"seconds": 2', queue="q")
+        await see(shown, "The payload is no JSON")
+        await answer(shown, "Add", payload='{"seconds": 2}')
         await see(shown, "no worker is alive")
 
     (job,) = (await client.admin.find_jobs()).jobs

@@ -57,7 +57,7 @@ export const query = (values) => {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 };
 
-// A table that scrolls by itself: a narrow page never scrolls sideways.
+// A table that scrolls by itself; on a narrow page each row is a card, whose texts have the names of their columns.
 export function Table({ label, columns, rows, keyOf, none = "Nothing here." }) {
   if (!rows.length) return html`<p class="quiet">${none}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
@@ -65,22 +65,26 @@ export function Table({ label, columns, rows, keyOf, none = "Nothing here." }) {
       <thead><tr>${columns.map(([name, , kind]) => html`<th scope="col" class=${kind ?? ""} key=${name}>${name}</th>`)}</tr></thead>
       <tbody>
         ${rows.map((row) => html`<tr key=${keyOf(row)}>
-          ${columns.map(([name, cell, kind]) => html`<td class=${kind ?? ""} key=${name}>${cell(row)}</td>`)}
+          ${columns.map(([name, cell, kind]) => html`<td class=${kind ?? ""} data-label=${name} key=${name}>${cell(row)}</td>`)}
         </tr>`)}
       </tbody>
     </table>
   </div>`;
 }
 
-// One dialog for the whole page: `ask` opens it, and resolves to the texts that were given, or null.
+// One dialog for the whole page. `ask` opens it, runs an action with the texts that are given, and says how it ended;
+// it resolves to the answer of the action, or null. While the action fails the dialog stays, with all that was typed.
 let openDialog = null;
 
-export function ask(question) {
-  return new Promise((resolve) => openDialog({ ...question, resolve }));
+export async function ask(question, run = null, done = null) {
+  const answer = await new Promise((resolve) => openDialog({ ...question, run, resolve }));
+  if (answer !== null && done) say(typeof done === "function" ? done(answer) : done);
+  return answer;
 }
 
 export function Asking() {
   const [question, setQuestion] = useState(null);
+  const [error, setError] = useState(null);
   const dialog = useRef(null);
   openDialog = setQuestion;
   useEffect(() => {
@@ -88,20 +92,27 @@ export function Asking() {
   }, [question]);
   if (!question) return null;
   const close = (answer) => {
+    dialog.current.close(); // It gives the focus back.
+    setError(null);
     setQuestion(null);
     question.resolve(answer);
   };
-  const submit = (event) => {
+  const submit = async (event) => {
     event.preventDefault();
-    close(Object.fromEntries(new FormData(event.target)));
+    try {
+      close(await question.run(Object.fromEntries(new FormData(event.target))));
+    } catch (failed) {
+      setError(failed);
+    }
   };
   return html`<dialog ref=${dialog} onCancel=${() => close(null)} aria-labelledby="asking">
     <form onSubmit=${submit}>
       <h2 id="asking">${question.title}</h2>
-      ${question.text && html`<p>${question.text}</p>`}
+      ${question.text && html`<div>${question.text}</div>`}
       ${(question.fields ?? []).map((field) => html`<label key=${field.name}>${field.label}
         <input name=${field.name} type=${field.type ?? "text"} defaultValue=${field.value ?? ""} required=${field.required ?? false}
           pattern=${field.pattern ?? ".*"} placeholder=${field.hint ?? ""} step="any" autocomplete="off" /></label>`)}
+      <${Fault} error=${error} />
       <div class="buttons">
         <button type="button" onClick=${() => close(null)}>Close</button>
         ${question.act && html`<button class=${question.danger ? "danger" : "main"}>${question.act}</button>`}

@@ -13,9 +13,8 @@ export function PauseButton({ target, pause, reload }) {
     if (pause) {
       await attempt(() => send("resume", target), `${name} is resumed.`);
     } else {
-      const answer = await ask({ title: `Pause ${name}?`, text: "No job of it starts until it is resumed; running jobs run on.", fields: [{ name: "reason", label: "Why" }], act: "Pause", danger: true });
-      if (!answer) return;
-      await attempt(() => send("pause", { ...target, reason: answer.reason || null }), `${name} is paused.`);
+      const question = { title: `Pause ${name}?`, text: "No job of it starts until it is resumed; running jobs run on.", fields: [{ name: "reason", label: "Why" }], act: "Pause", danger: true };
+      await ask(question, ({ reason }) => send("pause", { ...target, reason: reason || null }), `${name} is paused.`);
     }
     reload();
   };

@@ -9,7 +9,7 @@ export function Cron() {
   return html`<h1>Recurring jobs</h1><${Loaded} state=${state}>${({ items }) => html`<${Table} label="Recurring items" rows=${items} keyOf=${({ identifier }) => identifier}
     none="No worker has a crontab, and no item is stored."
     columns=${[
-      ["Item", (item) => html`${item.identifier}${item.problem && html`<div class="bad">${item.problem}</div>`}`],
+      ["Item", (item) => html`${item.identifier}${item.problem && html`<div class="bad">${item.problem}</div>`}`, "wide"],
       ["Task", (item) => item.task],
       ["When", (item) => html`<code>${item.expression}</code> <span class="quiet">${item.tz === "UTC" ? "" : item.tz}</span>`],
       ["Source", (item) => item.source],
@@ -29,13 +29,13 @@ function Acts({ item, reload }) {
     reload();
   };
   const change = async () => {
-    const answer = await ask({ title: `Change ${item.identifier}`, fields: [{ name: "match", label: "Expression", value: item.expression, required: true }, { name: "tz", label: "Time zone", value: item.tz, required: true }], act: "Change" });
-    if (!answer) return;
-    await attempt(() => send(path, answer, "PUT"), "It is changed.");
+    const fields = [{ name: "match", label: "Expression", value: item.expression, required: true }, { name: "tz", label: "Time zone", value: item.tz, required: true }];
+    await ask({ title: `Change ${item.identifier}`, fields, act: "Change" }, (answer) => send(path, answer, "PUT"), "It is changed.");
     reload();
   };
   const remove = async () => {
-    if (await ask({ title: `Remove ${item.identifier}?`, text: "Its jobs stay.", act: "Remove", danger: true })) await act("remove", "It is removed.");
+    await ask({ title: `Remove ${item.identifier}?`, text: "Its jobs stay.", act: "Remove", danger: true }, () => send(`${path}/remove`), "It is removed.");
+    reload();
   };
   return html`<button class="small" onClick=${() => act("run", ({ id }) => `Job ${id} is added.`)}>Run now</button>
     ${item.paused_at ? html`<button class="small" onClick=${() => act("resume", "It is resumed.")}>Resume</button>`

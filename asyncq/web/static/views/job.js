@@ -2,13 +2,13 @@
 
 import { html } from "../preact.js";
 import { send } from "../api.js";
-import { duration, exact, pretty } from "../format.js";
+import { duration, exact, number, pretty } from "../format.js";
 import { Badge, Link, Loaded, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";
-import { ACTIONS, REASONS, RIGHT_OF, allowed } from "../words.js";
+import { ACTIONS, REASONS, RIGHT_OF, allowed, dueOf } from "../words.js";
 
 export function Job({ id }) {
   const state = useGet(`jobs/${id}`, 2000);
-  return html`<${Loaded} state=${state}>${(found) => html`<${Known} found=${found} reload=${state.reload} />`}<//>`;
+  return html`${state.value === null && html`<h1>Job ${id}</h1>`}<${Loaded} state=${state}>${(found) => html`<${Known} found=${found} reload=${state.reload} />`}<//>`;
 }
 
 function Known({ found, reload }) {
@@ -31,14 +31,19 @@ function Known({ found, reload }) {
         <details><summary><code>${attempt.error.split("\n", 1)[0]}</code></summary><pre>${attempt.error}</pre></details></li>`)}</ol>`}`;
 }
 
-// Ids of jobs in a sentence lead to these jobs.
+// Ids of jobs in a sentence lead to these jobs; its times, which the server writes in UTC, are those of the browser.
+const LINKED = /(\bjob \d+|\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\+00\b)/;
+
 function linked(detail) {
-  return detail.split(/(\bjob \d+)/).map((part, place) => (place % 2 ? html`<${Link} key=${place} to="jobs/${part.slice(4)}">${part}<//>` : part));
+  return detail.split(LINKED).map((part, place) => {
+    if (place % 2 === 0) return part;
+    return part.startsWith("job ") ? html`<${Link} key=${place} to="jobs/${part.slice(4)}">${part}<//>` : exact(part.replace(" ", "T").replace("+00", "Z"));
+  });
 }
 
 function Facts({ job }) {
   const times = [
-    ["Added", job.created_at], ["Due", job.run_at], ["Claimed", job.locked_at], ["Started", job.started_at], ["Ended", job.ended_at],
+    ["Added", job.created_at], ["Due", dueOf(job)], ["Claimed", job.locked_at], ["Started", job.started_at], ["Ended", job.ended_at],
     ["Expires", job.expires_at], ["Deadline", job.deadline_at], ["Kept until", job.keep_until],
   ].filter(([, at]) => at);
   const facts = [
@@ -60,7 +65,7 @@ function Facts({ job }) {
 function Progress({ progress }) {
   const { done, total, note } = progress;
   return html`<h2>Progress</h2><p><progress value=${total ? done : null} max=${total ?? 1}></progress>
-    ${` ${done}${total ? ` of ${total}` : ""}${note ? `, ${note}` : ""}`}</p>`;
+    ${` ${number(done)}${total ? ` of ${number(total)}` : ""}${note ? `, ${note}` : ""}`}</p>`;
 }
 
 function Text({ title, text, hidden = "" }) {
@@ -72,17 +77,18 @@ function Actions({ job, reload }) {
   const offered = allowed(job).filter((name) => may(me, RIGHT_OF[name]));
   const act = async (name) => {
     const fields = name === "fail" ? [{ name: "error", label: "Error to store", value: "failed by hand" }] : [];
-    const answer = name === "retry" || name === "reschedule" ? {} : await ask({ title: `${ACTIONS[name].label}: job ${job.id}?`, fields, act: ACTIONS[name].label, danger: true });
-    if (!answer) return;
-    const body = { ids: [job.id], ...answer };
-    if (name === "reschedule") body.run_at = new Date().toISOString();
-    await attempt(() => send(`jobs/${name}`, body), ({ changed }) => (changed.length ? `Job ${job.id} is ${ACTIONS[name].done}.` : "Its state does not allow that any more."));
+    const run = (answer) => send(`jobs/${name}`, { ids: [job.id], ...answer });
+    const done = ({ changed }) => (changed.length ? `Job ${job.id} is ${ACTIONS[name].done}.` : "Its state does not allow that any more.");
+    if (name === "retry") await attempt(() => run({}), done);
+    else if (name === "reschedule") await attempt(() => run({ run_at: new Date().toISOString() }), done);
+    else await ask({ title: `${ACTIONS[name].label}: job ${job.id}?`, fields, act: ACTIONS[name].label, danger: true }, run, done);
     reload();
   };
-  const command = `asyncq add ${quoted(job.task)} ${quoted(job.payload ?? "{}")}${job.queue ? ` --queue ${quoted(job.queue)}` : ""}`;
-  const copy = () => attempt(() => navigator.clipboard.writeText(command), "The command is copied.");
+  const command = `asyncq add ${quoted(job.task)} ${quoted(job.payload ?? "")}${job.queue ? ` --queue ${quoted(job.queue)}` : ""}`;
+  // Without TLS a browser has no clipboard for pages, except for those of its own machine.
+  const copy = () => (navigator.clipboard ? attempt(() => navigator.clipboard.writeText(command), "The command is copied.") : ask({ title: "Copy as a command", text: html`<pre>${command}</pre>` }));
   return html`<div class="bar">${offered.map((name) => html`<button key=${name} onClick=${() => act(name)}>${ACTIONS[name].label}</button>`)}
-    <button class="plain" onClick=${copy}>Copy as a command</button></div>`;
+    ${job.payload !== null && html`<button onClick=${copy}>Copy as a command</button>`}</div>`;
 }
 
 const quoted = (text) => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

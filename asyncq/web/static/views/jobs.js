@@ -5,11 +5,11 @@ import { html, useEffect, useState } from "../preact.js";
 import { get, send } from "../api.js";
 import { duration, firstLine, number, shortened } from "../format.js";
 import { Badge, Fault, Link, Table, When, ask, attempt, may, query, useGet, useMe } from "../parts.js";
-import { ACTIONS, ENDED, RIGHT_OF, STATES, allowed } from "../words.js";
+import { ACTIONS, ENDED, RIGHT_OF, STATES, allowed, dueOf } from "../words.js";
 
 const FIELDS = [
   ["task", "Task", "tasks"], ["queue", "Queue", "queues"], ["key", "Job key"], ["flag", "Flag"],
-  ["error", "Error contains"], ["has", 'Payload has, as {"user": 7}'],
+  ["error", "Error contains"], ["has", "Payload has", null, '{"user": 7}'],
 ];
 
 // Another filter is another list: nothing of the one before stays, also not an answer that comes late.
@@ -43,10 +43,8 @@ function List({ search }) {
   const act = async (name) => {
     const ids = [...chosen];
     const question = { title: `${ACTIONS[name].label}: ${number(ids.length)} jobs?`, act: ACTIONS[name].label, danger: name !== "retry" };
-    if (!(await ask(question))) return;
     const body = name === "reschedule" ? { ids, run_at: new Date().toISOString() } : { ids };
-    const done = await attempt(() => send(`jobs/${name}`, body), ({ changed }) => `${number(changed.length)} of ${number(ids.length)} ${ACTIONS[name].done}.`);
-    if (done) {
+    if (await ask(question, () => send(`jobs/${name}`, body), ({ changed }) => `${number(changed.length)} of ${number(ids.length)} ${ACTIONS[name].done}.`)) {
       setChosen(new Set());
       load();
     }
@@ -57,16 +55,16 @@ function List({ search }) {
   const columns = [
     ...(changes ? [["", (job) => html`<input type="checkbox" aria-label="Job ${job.id}" checked=${chosen.has(job.id)} onChange=${() => tick(job.id)} />`]] : []),
     ["Id", (job) => html`<${Link} to="jobs/${job.id}">${job.id}<//>`, "number"],
-    ["Task", (job) => html`<${Link} to="jobs${query({ ...search, task: job.task })}">${job.task}<//>`],
+    ["Task", (job) => html`<${Link} to="jobs${query({ ...search, task: job.task })}">${job.task}<//>`, "name"],
     ["State", (job) => html`<${Badge} state=${job.state} />`],
     ["Attempts", (job) => `${job.attempts} of ${job.max_attempts}`, "number"],
     ...(hasEnded ? TIMES : [
-      ["Due", (job) => html`<${When} at=${job.run_at} />`],
+      ["Due", (job) => html`<${When} at=${dueOf(job)} />`],
       ["Added", (job) => html`<${When} at=${job.created_at} />`],
     ]),
-    ["Queue", (job) => job.queue && html`<${Link} to="jobs${query(hasEnded ? { queue: job.queue } : { ...search, queue: job.queue })}">${job.queue}<//>`],
+    ["Queue", (job) => job.queue && html`<${Link} to="jobs${query(hasEnded ? { queue: job.queue } : { ...search, queue: job.queue })}">${job.queue}<//>`, "name"],
     ...(hasEnded ? [] : [["Payload", (job) => html`<code>${job.payload === null ? "hidden" : shortened(job.payload)}</code>`, "wide"]]),
-    ["Error", (job) => html`<code>${shortened(firstLine(job.last_error ?? job.error))}</code>`, "wide"],
+    ["Error", (job) => errorOf(job) && html`<code>${shortened(firstLine(errorOf(job)))}</code>`, "wide"],
   ];
   const none = page.isLoading ? "Loading …" : hasEnded ? "No kept job matches. Jobs are kept for the time that their task or their add says." : "No job matches.";
   return html`<div class="head"><h1>Jobs</h1>${may(me, "add") && html`<${Add} />`}</div>
@@ -75,13 +73,15 @@ function List({ search }) {
       ${chosen.size > 0 && html`<span>${number(chosen.size)} ticked</span>
         ${offered.map((name) => html`<button key=${name} onClick=${() => act(name)}>${ACTIONS[name].label}</button>`)}`}
       ${changes && !hasEnded && chosen.size === 0 && html`<${All} search=${search} />`}
-      <button class="plain" onClick=${() => load()} disabled=${page.isLoading}>Reload</button>
+      <button onClick=${() => load()} disabled=${page.isLoading}>Reload</button>
     </div>
     <${Fault} error=${page.error} />
-    <${Table} label="Jobs" rows=${page.jobs} columns=${columns} keyOf=${(job) => job.id} none=${none} />
+    ${!(page.error && page.jobs.length === 0) && html`<${Table} label="Jobs" rows=${page.jobs} columns=${columns} keyOf=${(job) => job.id} none=${none} />`}
     ${page.next !== null && html`<p><button onClick=${() => load(page.next)} disabled=${page.isLoading}>Look further</button>
       ${!hasEnded && html`<span class="quiet"> A look reads ${number(page.looked)} rows at most.</span>`}</p>`}`;
 }
+
+const errorOf = (job) => job.last_error ?? job.error;
 
 const seconds = (from, to) => from && duration((Date.parse(to) - Date.parse(from)) / 1000);
 
@@ -110,8 +110,8 @@ function Filter({ search }) {
         ${Object.keys(ENDED).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
       </optgroup>
     </select></label>
-    ${fields.map(([name, label, list], place) => html`<label key=${name}>${label}
-      <input name=${name} defaultValue=${search[name] ?? ""} list=${list ? `known-${list}` : null} data-search=${place === 0 ? "" : null} autocomplete="off" /></label>`)}
+    ${fields.map(([name, label, list, hint], place) => html`<label key=${name}>${label}
+      <input name=${name} defaultValue=${search[name] ?? ""} list=${list ? `known-${list}` : null} data-search=${place === 0 ? "" : null} placeholder=${hint ?? ""} autocomplete="off" /></label>`)}
     ${state in ENDED ? null : html`<label>Order <select name="order" value=${order} onChange=${(event) => setOrder(event.target.value)}>
       <option value="">newest first</option><option value="oldest">oldest first</option></select></label>`}
     <div class="buttons"><button class="main">Search</button><a class="button" href="#/jobs">Clear</a></div>
@@ -130,17 +130,16 @@ function All({ search }) {
     const isAll = Object.keys(filter).length === 0;
     const many = preview.jobs > 10000 ? "more than 10,000" : number(preview.jobs);
     const states = Object.entries(preview.states).map(([state, count]) => `${number(count)} ${state}`).join(", ");
-    const answer = await ask({
+    const question = {
       title: `${ACTIONS[name === "discard" ? "fail" : name].label}: ${many} jobs?`,
-      text: `${states || "None matches"}. Jobs that are added from now on are left alone.`,
+      text: `${states || "None matches"}. Jobs that are added from now on, and those whose state does not allow it, are left alone.`,
       fields: isAll ? [{ name: "word", label: "There is no filter. Type everything to go on.", pattern: "everything", required: true }] : [],
       act: ACTIONS[name === "discard" ? "fail" : name].label,
       danger: true,
-    });
-    if (!answer) return;
-    const body = { action: name, filter, up_to: preview.up_to, total: preview.jobs, word: answer.word ?? "" };
+    };
+    const body = { action: name, filter, up_to: preview.up_to, total: preview.jobs };
     if (name === "reschedule") body.run_at = new Date().toISOString();
-    if (await attempt(() => send("bulk", body), "It has begun.")) location.hash = "#/bulk";
+    if (await ask(question, ({ word }) => send("bulk", { ...body, word: word ?? "" }), "It has begun.")) location.hash = "#/bulk";
   };
   const offered = ["retry", "cancel", "reschedule", "complete", "discard", "remove"].filter((name) => may(me, RIGHT_OF[name === "discard" ? "fail" : name]));
   return html`<label>All that match <select value="" aria-label="Change all that match" onChange=${(event) => {
@@ -150,9 +149,17 @@ function All({ search }) {
   }}><option value="">…</option>${offered.map((name) => html`<option key=${name} value=${name}>${ACTIONS[name === "discard" ? "fail" : name].label}</option>`)}</select></label>`;
 }
 
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The payload is no JSON: ${error.message}`);
+  }
+}
+
 function Add() {
   const add = async () => {
-    const answer = await ask({
+    const question = {
       title: "Add a job",
       fields: [
         { name: "task", label: "Task", required: true },
@@ -161,20 +168,14 @@ function Add() {
         { name: "priority", label: "Priority, lower first", type: "number" },
       ],
       act: "Add",
-    });
-    if (!answer) return;
-    const options = {};
-    if (answer.queue) options.queue = answer.queue;
-    if (answer.priority) options.priority = Number(answer.priority);
-    const added = await attempt(() => {
-      let payload;
-      try {
-        payload = JSON.parse(answer.payload || "null");
-      } catch (error) {
-        throw new Error(`The payload is no JSON: ${error.message}`);
-      }
-      return send("jobs/add", { task: answer.task, payload, options });
-    }, ({ id }) => `Job ${id} is added.`);
+    };
+    const run = ({ task, payload, queue, priority }) => {
+      const options = {};
+      if (queue) options.queue = queue;
+      if (priority) options.priority = Number(priority);
+      return send("jobs/add", { task, payload: parsed(payload || "null"), options });
+    };
+    const added = await ask(question, run, ({ id }) => `Job ${id} is added.`);
     if (added) location.hash = `#/jobs/${added.id}`;
   };
   return html`<button onClick=${add}>Add a job</button>`;

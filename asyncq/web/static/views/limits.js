@@ -57,7 +57,7 @@ function Change({ row, reload, of = null }) {
   const me = useMe();
   if (!may(me, "control")) return null;
   const change = async () => {
-    const answer = await ask({
+    const question = {
       title: of === null ? `Change the limit ${row.name}` : `Change the key ${of} of ${row.name}`,
       text: "It holds until it is undone; no deployment changes it. An empty field stays as it is.",
       fields: [
@@ -67,13 +67,15 @@ function Change({ row, reload, of = null }) {
         ...(of === null ? [] : [{ name: "weight", label: "Turns beside other keys (1 is usual)", type: "number" }]),
       ],
       act: "Set",
-    });
-    if (!answer) return;
-    const body = of === null ? {} : { key: of };
-    if (answer.concurrency) body.concurrency = Number(answer.concurrency);
-    if (answer.count) body.rate = { count: Number(answer.count), per_s: Number(answer.per || 60) };
-    if (answer.weight) body.weight = Number(answer.weight);
-    await attempt(() => send(`limits/${encodeURIComponent(row.name)}/set`, body), "It is set.");
+    };
+    const set = ({ concurrency, count, per, weight }) => {
+      const body = of === null ? {} : { key: of };
+      if (concurrency) body.concurrency = Number(concurrency);
+      if (count || per) body.rate = { count: Number(count), per_s: Number(per || 60) };
+      if (weight) body.weight = Number(weight);
+      return send(`limits/${encodeURIComponent(row.name)}/set`, body);
+    };
+    await ask(question, set, "It is set.");
     reload();
   };
   const undo = async () => {

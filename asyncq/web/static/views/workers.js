@@ -3,7 +3,7 @@
 import { html } from "../preact.js";
 import { send } from "../api.js";
 import { duration, number } from "../format.js";
-import { Link, Loaded, Table, When, ask, attempt, may, useGet, useMe } from "../parts.js";
+import { Link, Loaded, Table, When, ask, may, useGet, useMe } from "../parts.js";
 
 export function Workers() {
   const workers = useGet("workers", 2000);
@@ -11,13 +11,11 @@ export function Workers() {
   const me = useMe();
   const unlock = async ({ id }) => {
     const text = "Its jobs are returned, and each counts an attempt. Do it only if this worker is certainly gone.";
-    if (!(await ask({ title: `Unlock worker ${id}?`, text, act: "Unlock", danger: true }))) return;
-    await attempt(() => send(`workers/${id}/unlock`), ({ changed }) => `${number(changed.length)} jobs are returned.`);
+    await ask({ title: `Unlock worker ${id}?`, text, act: "Unlock", danger: true }, () => send(`workers/${id}/unlock`), ({ changed }) => `${number(changed.length)} jobs are returned.`);
     workers.reload();
   };
   const cancel = async (id) => {
-    if (!(await ask({ title: `Cancel job ${id}?`, act: "Cancel the job", danger: true }))) return;
-    await attempt(() => send("jobs/cancel", { ids: [id] }), "It is cancelled.");
+    await ask({ title: `Cancel job ${id}?`, act: "Cancel the job", danger: true }, () => send("jobs/cancel", { ids: [id] }), "It is cancelled.");
     running.reload();
   };
   return html`<h1>Workers</h1><${Loaded} state=${workers}>${({ workers }) => html`<${Table} label="Workers" rows=${workers} keyOf=${({ id }) => id} none="No worker is alive."
