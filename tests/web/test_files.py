@@ -28,6 +28,16 @@ def test_no_other_file_is_of_another_project() -> None:
     assert {file["path"] for file in FILES} == scripts
 
 
+def test_each_reason_of_a_job_that_waits_has_a_heading() -> None:
+    """Those of the guide; a name such as `partition_behind` says little."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "administration.md").read_text()
+    table = guide.partition("| reason | what the job waits for |")[2].partition("\n\n")[0]
+    reasons = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.partition(" | ")[0])}
+    words = (STATIC / "words.js").read_text().partition("REASONS = {")[2].partition("}")[0]
+
+    assert reasons == set(re.findall(r"^  (\w+):", words, re.MULTILINE))
+
+
 def test_all_files_together_are_small() -> None:
     """The first sight of the page must not wait for them."""
     assert sum(path.stat().st_size for path in STATIC.rglob("*") if path.is_file()) <= 250_000

@@ -19,10 +19,19 @@ const VIEWS = [
   ["workers", "Workers", Workers, "w"], ["bulk", "Bulk", Bulk, "b"],
 ];
 
+// Addresses are typed, too: a text that is not encoded means itself.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function place() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [name, ...rest] = path.split("/");
-  return { name, rest: rest.map(decodeURIComponent), search: Object.fromEntries(new URLSearchParams(search ?? "")) };
+  return { name, rest: rest.map(decoded), search: Object.fromEntries(new URLSearchParams(search ?? "")) };
 }
 
 function help() {
@@ -35,9 +44,12 @@ function onKey(event) {
   if (view) location.hash = `#/${view[0]}`;
   else if (event.key === "/") {
     event.preventDefault();
-    const field = document.querySelector("[data-search]");
-    if (field) field.focus();
-    else location.hash = "#/jobs";
+    const search = () => document.querySelector("[data-search]")?.focus();
+    if (document.querySelector("[data-search]")) search();
+    else {
+      addEventListener("hashchange", () => setTimeout(search), { once: true });
+      location.hash = "#/jobs";
+    }
   } else if (event.key === "?") help();
 }
 
@@ -59,8 +71,8 @@ function Page() {
   const [, title, View] = VIEWS.find(([name]) => name === at.name) ?? ["", "Not found", null];
   const isJob = at.name === "jobs" && at.rest.length > 0;
   useEffect(() => {
-    document.title = `${isJob ? `Job ${at.rest[0]}` : title} · asyncq`;
-  }, [title, isJob, at.rest[0]]);
+    document.title = `${isJob ? `Job ${at.rest[0]}` : at.rest.join("/") || title} · asyncq`;
+  }, [title, isJob, at.rest.join("/")]);
   if (me.value === null) return me.error ? html`<main><${Fault} error=${me.error} /></main>` : null;
   return html`<${Me.Provider} value=${me.value}>
     <header>

@@ -19,14 +19,18 @@ export const STATE_WORDS = {
 export const REASONS = {
   ready: "Ready",
   running: "Running",
-  scheduled: "Waits for its time",
-  retry: "Waits for its retry",
+  last_attempt: "This is its last attempt",
+  not_due: "Waits for its time",
+  expired: "Expired",
   discarded: "Failed for good",
   cancelled: "Cancelled",
-  queue: "Its queue is busy",
-  flags: "Its flags are forbidden",
+  ended: "Ended",
+  queue_busy: "Its queue is busy",
+  queue_behind: "Others of its queue come first",
+  forbidden_flag: "Its flags are forbidden",
   no_worker: "No worker is alive",
   unknown_task: "No live worker knows its task",
+  not_chosen: "No live worker takes its queue or limit",
   paused: "Paused",
   partition_full: "Its limit is reached",
   partition_behind: "Others of its key come first",
@@ -47,6 +51,9 @@ export const ACTIONS = {
 export const RIGHT_OF = {
   retry: "change", cancel: "cancel", reschedule: "change", complete: "change", fail: "change", remove: "remove",
 };
+
+// A job that has failed for good is not due: its time is that of a retry which it does not get.
+export const dueOf = ({ state, run_at }) => (state === "discarded" ? null : run_at);
 
 // The actions that each state allows; an action that a job does not allow is not offered.
 const ALLOWED = {
