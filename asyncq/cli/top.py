@@ -12,12 +12,15 @@ from asyncq.cli.parsing import Commands, add_command, ask
 from asyncq.cli.stats import table
 from asyncq.client import Client
 from asyncq.domain.administration import Counts
+from asyncq.domain.errors import StoreError
 from asyncq.domain.finding import NOT_ENDED, RunningJob
 from asyncq.domain.sentence import printable
+from asyncq.store.failures import is_transient
 
 PURPOSE = """\
 Print what goes on: jobs by state, workers, what runs, what fails, and the tasks
-of the last five minutes. It is drawn again every two seconds, until Ctrl-C.
+of the last five minutes. It is drawn again every two seconds, until Ctrl-C, and
+goes on after an outage of the database.
 
 Without a terminal, and with --once, it is printed once."""
 
@@ -44,8 +47,14 @@ def _top(options: argparse.Namespace) -> int:
 
 
 async def _draw(client: Client) -> None:
+    seen: list[str] = []
     while True:
-        lines = await screen(client)
+        try:
+            lines = seen = await screen(client)
+        except StoreError as error:
+            if not is_transient(error):
+                raise
+            lines = [f"trying again: {printable(str(error))}", "", *seen]
         width, height = shutil.get_terminal_size()
         print(CLEAR + "\n".join(line[:width] for line in lines[: height - 1]), flush=True)
         await asyncio.sleep(EVERY_S)

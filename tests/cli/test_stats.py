@@ -1,14 +1,19 @@
 """`asyncq stats` and `asyncq top`: numbers over time, and what goes on."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
+from anyio.to_thread import run_sync
 
 from asyncq import Client, task
-from asyncq.cli.failures import INTERRUPTED
+from asyncq.cli.failures import DATABASE, INTERRUPTED
+from asyncq.server import Server
 from asyncq.testing import run_due
 from tests.cli.test_depths import run
 from tests.cli.test_jobs import Output, words
+from tests.support.outages import SCHEMA, own_server
+from tests.support.session import session
 from tests.support.terminal import INTERRUPT, in_terminal
 
 __all__ = ["words"]
@@ -67,3 +72,30 @@ async def test_top_is_drawn_again_until_it_is_interrupted(words: list[str], ran:
     for screen in (first, second):
         assert [] == [line for line in screen if len(line) > 60]
         assert len(screen) < 8
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that may be killed."""
+    with own_server() as made:
+        yield made
+
+
+async def test_top_goes_on_after_an_outage(server: Server) -> None:
+    """It says why it has no numbers, below are the last ones. A schema that is gone ends it: waiting would not help."""
+    client = Client(server.dsn)
+    await client.migrate()
+    async with in_terminal("top", "--dsn", server.dsn, columns=100, lines=20) as terminal:
+        await terminal.shows("available 0")
+        await run_sync(server.kill)
+        outage = await terminal.shows("trying again: ")
+        await run_sync(server.restart)
+        async with client:
+            await client.add_job(send, 1)
+        again = await terminal.shows("available 1")
+        async with session(server.dsn, SCHEMA) as sql:
+            await sql.execute("drop schema asyncq cascade")
+        code = await terminal.end()
+
+    assert (True, False) == (any("available 0" in line for line in outage), any("trying again" in one for one in again))
+    assert (DATABASE, False) == (code, "Traceback" in terminal.written)
