@@ -384,6 +384,21 @@ async def test_a_partition_that_changed_before_its_lock_counts_what_a_fetch_star
     assert (ids[1:3], []) == (taken, await fetched(sql))
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+async def test_a_wakeup_that_only_the_snapshot_still_shows_is_not_relied_on(
+    gate: Gate, fetcher: Session, sql: Session, other: Session, most: int
+) -> None:
+    """Another fetch has deleted it with its job. A fetch inserts no second wakeup for a job."""
+    await allow(sql, 6)
+    await known(sql)
+    ids = [await add_to(sql, run_at=f"{DUE} + {number} * interval '1 ms'") for number in range(6)]
+    taken = await gate.during(fetched(fetcher, 1), fetched(other, most, worker=OTHER))
+    rest = [job for _ in range(6) for job in await fetched(sql, 1)]
+
+    assert [] == await sql.rows(LAWS)
+    assert sorted(ids[most:]) == sorted(taken + rest)
+
+
 async def test_a_count_that_becomes_what_the_snapshot_shows_is_written(
     gate: Gate, fetcher: Session, sql: Session, other: Session
 ) -> None:

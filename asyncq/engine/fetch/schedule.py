@@ -20,6 +20,8 @@ MOST = 500
 MOST_OF_PARTITIONS = 300
 # The worker fetches jobs for this much time ahead of free slots.
 AHEAD_S = 0.025
+# And for the time that a fetch takes, at most this: a claim that waits for too long goes back.
+LONGEST_FETCH_S = 0.05
 # For this long after a check for due jobs `claim_next` needs no other check.
 TURN_S = 0.025
 # For this long after a fetch it needs no other fetch; a check does not see jobs that were returned with their old time.
@@ -198,11 +200,11 @@ def wanted_now(waiting: int, buffered: int, pace: float, batch: int, takes_s: fl
     """Decide how many jobs to fetch now: one for each `waiting` slot, and those that start within `AHEAD_S` after it.
 
     With no free slot the answer is 0 while at least half of these are buffered. `pace` is in jobs a second. A fetch
-    takes `takes_s`; each claim that starts meanwhile makes room for another. At most `batch` jobs are fetched, or wait
-    for slots after the fetch.
+    takes `takes_s`; as many more jobs as start meanwhile are needed, or the slots would be free during the next one. At
+    most `batch` jobs are fetched, or wait for slots after the fetch.
     """
     ahead = min(int(pace * AHEAD_S), batch)
-    missing = waiting + ahead - max(0, buffered - int(pace * min(takes_s, AHEAD_S)))
+    missing = waiting + ahead + int(pace * min(takes_s, LONGEST_FETCH_S)) - buffered
     if not waiting and missing * 2 < ahead:
         return 0
     return max(0, min(missing, batch))

@@ -42,29 +42,27 @@ open_gates as materialized (
 first_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
-    select task_id, priority, gate from kinds_here
+    select task_id, priority, gate, chosen_here.* from kinds_here cross join chosen_here
     where gate is null or gate in (select id from open_gates where room > 0)) as kind
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
-      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
-        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
+      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id, but, queues, whole, free))
     order by wakeup.at, wakeup.job_id limit least(2 * $3::int, $3::int + 100) + 20) as woken
   order by woken.priority, woken.at, woken.job_id limit least(2 * $3::int, $3::int + 100) + 20),
 -- If they belong to few partitions, which were woken often, there may be others behind them.
 further_wakeups as materialized (
   select woken.row_ctid, woken.partition, woken.task_id, woken.priority, woken.at, woken.job_id, kind.gate
   from (
-    select distinct task_id, priority, gate from first_wakeups
+    select distinct task_id, priority, gate, chosen_here.* from first_wakeups cross join chosen_here
     where (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20
       and (select count(distinct partition) from first_wakeups) < $3::int / 2) as kind
   cross join lateral (
     select wakeup.ctid as row_ctid, partition, task_id, priority, at, job_id from asyncq._wakeups as wakeup
     where wakeup.task_id = kind.task_id and wakeup.priority = kind.priority and wakeup.at <= coalesce($9, asyncq.now())
       and asyncq._are_allowed(wakeup.flags, $5)
-      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id,
-        (select but from chosen_here), (select queues from chosen_here), (select whole from chosen_here), (select free from chosen_here)))
+      and ($13::text is null or asyncq._is_chosen(wakeup.partition, wakeup.task_id, but, queues, whole, free))
     order by wakeup.at, wakeup.job_id limit 5000) as woken),
 wakeups as not materialized (
   select first_wakeups.* from first_wakeups where not exists (select from further_wakeups) union all
@@ -73,10 +71,10 @@ wakeups as not materialized (
 -- job: the job of its wakeup may have left. If the wakeup is later, the partition has had its turn.
 woken as materialized (
   select partition as id, (array_agg(priority))[1] as priority, (array_agg(at))[1] as at, (array_agg(job_id))[1] as job_id,
-    array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates
+    array_agg(task_id) as task_ids, array_agg(priority) as priorities, array_agg(gate) as gates, bool_or(has_job) as has_job
   from (
     -- Sorted once for all arrays, which begin with the first of them.
-    select partition, task_id, priority, gate, greatest(at, run_at) as at, coalesce(id, job_id) as job_id from (
+    select partition, task_id, priority, gate, greatest(at, run_at) as at, coalesce(id, job_id) as job_id, id is not null as has_job from (
       select distinct on (partition, task_id, priority) partition, task_id, priority, gate, at, job_id
       from wakeups order by partition, task_id, priority, at, job_id) as kind
     left join lateral asyncq._first_partitioned(partition, task_id, priority, $5, coalesce($9, asyncq.now()), 1) on true
@@ -87,12 +85,12 @@ limits as materialized (
     array_agg(per_s order by held.id) as per_s, array_agg(fair order by held.id) as fair
   from (select distinct (id >> 48)::smallint as id from woken) as used
   cross join lateral (select id, fair, at_once, rate, per_s from asyncq._limits where id = used.id) as held),
--- most is how many jobs a partition takes at first, jobs the sum of these up to it.
+-- most is how many jobs a partition takes at first, jobs the sum of these up to it. Those without a job take none.
 wanted as materialized (
   select sized.*, sum(most) over (order by priority, at, job_id, id rows unbounded preceding) as jobs
   from (
     select woken.*, limits.fair[place] as fair, limits.at_once[place] as limit_at_once, limits.rate[place] as rate, limits.per_s[place] as per_s,
-      least(limits.at_once[place], limits.rate[place], greatest(1, $3::int / least(20, (select count(*) from woken))))::int as most
+      case when has_job then least(limits.at_once[place], limits.rate[place], greatest(1, $3::int / least(20, (select count(*) from woken))))::int else 0 end as most
     from woken cross join limits cross join lateral (select width_bucket((woken.id >> 48)::smallint, limits.ids) as place) as of_limit) as sized
   order by priority, at, job_id, id),
 -- The first jobs without a partition: some may come first.
@@ -129,7 +127,7 @@ seen as materialized (
     select null, null, null, null, null, false, null, null, 1
     where not exists (select from asyncq._partitions as held where held.id = wanted.id offset 0)
     limit 1) as held
-  limit (select count(*) from wanted where jobs - most < (select jobs from share))),
+  limit (select count(*) from wanted where jobs = 0 or jobs - most < (select jobs from share))),
 -- A claim's end counts when its wakeup is deleted, so it counts once. No part of this statement is joined to another
 -- one, but gates, which are few, and parts of one row: a plan that was made while the tables were empty would compare
 -- each row with each. Rows are looked up in hashes (`is true` keeps that from being a join), or in sorted arrays.
@@ -146,9 +144,9 @@ ended as materialized (
   from (select partition, sum(freed)::int as freed from heard group by partition having sum(freed) > 0) as by_partition),
 room as (
   select seen.*, of_partition.freed, was - of_partition.freed as running, allowance,
-    case when is_paused or not_before > coalesce($9, asyncq.now()) then 0
+    case when is_paused or not_before > coalesce($9, asyncq.now()) then 0 when most = 0 then 0
       else greatest(0, least(
-        ceil(greatest(most, (select jobs from share) / (select count(*) from seen)) * weight / (select avg(weight) from seen))::int,
+        ceil(greatest(most, (select jobs / count(*) from share, seen where most > 0 group by jobs)) * weight / (select avg(weight) from seen where most > 0))::int,
         at_once - was + of_partition.freed, allowance)) end as allowed
   from seen
   cross join ended
@@ -169,13 +167,11 @@ may as materialized (
   from shared_out where gates[1] is not null),
 -- Jobs are locked by their ids, since one may have a newer version. `is true` keeps the index of partitions from it.
 found as materialized (
-  select may.id as partition, may.is_new, may.at_once is distinct from 1 as is_shared, job.id, job.row_ctid, job.is_batchable
+  select may.id as partition, may.is_new, may.at_once is distinct from 1 as is_shared, job.*
   from may
   cross join lateral (
-    select job.id, job.row_ctid, job.is_batchable
-    from (
-      select first.id
-      from (
+    select job.* from (
+      select first.id from (
         select task_ids[1] as task_id, priorities[1] as priority union all
         select task_id, priority from unnest(task_ids[2:], priorities[2:], gates[2:]) as kind(task_id, priority, gate)
         where cardinality(task_ids) > 1 and gate is not distinct from gates[1]
@@ -188,7 +184,7 @@ found as materialized (
       -- Of one at a time none overtakes a job that another transaction locks.
       order by kind.priority, first.run_at, first.id limit case when may.at_once = 1 then 1 end) as first
     cross join lateral (
-      select id, job.ctid as row_ctid,
+      select id, task_id, priority, run_at, job.ctid as row_ctid,
         asyncq._is_batchable(job) and not asyncq._is_known(job, (select $12::text::int[])) as is_batchable
       from asyncq._jobs as job
       where job.id = first.id and (job.partition = may.id) is true
@@ -210,8 +206,9 @@ all_seen as not materialized (
 new as materialized (
   select id, got, rate, per_s, (
       select job.queue from asyncq._jobs as job
-      where job.partition = all_seen.id and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) limit 1) as key
-  from all_seen where is_new and jobs > 0),
+      where job.partition = all_seen.id and all_seen.id < 2::bigint << 48 and asyncq._is_ready(job)
+        and asyncq._is_due(job, coalesce($9, asyncq.now())) limit 1) as key
+  from all_seen where is_new and (jobs > 0 or most = 0)),
 begun as materialized (
   select unnest(asyncq._begin_partitions(ids, running, keys, cell, cells)) as id
   from (
@@ -219,9 +216,17 @@ begun as materialized (
       array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
       array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
     from new having count(*) > 0) as given),
+taken as materialized (select * from found where (not is_new or partition in (select id from begun)) is true),
+-- The wakeups of begun partitions, and those at the places of the taken jobs: later fetches would find nothing there.
 heard_too as (
   delete from asyncq._wakeups
-  where ctid = any(array(select row_ctid from wakeups where (partition in (select id from begun)) is true))),
+  where ctid = any(array(
+    select row_ctid from wakeups where (partition in (select id from begun)) is true
+    union all
+    select place.row_ctid from taken cross join lateral (
+      select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup
+      where (wakeup.task_id, wakeup.priority, wakeup.at, wakeup.job_id, wakeup.partition, wakeup.freed)
+        = (taken.task_id, taken.priority, taken.run_at, taken.id, taken.partition, 0) offset 0) as place))),
 mine as not materialized (
   select all_seen.* from all_seen where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.
@@ -254,15 +259,15 @@ kept as (
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
     select later.at, later.id, later.job_id, later.task_id, later.priority, later.flags
     from (
-      select mine.id, next.id as job_id, kind.task_id, kind.priority, next.flags, waits_until is not null as waits,
+      select mine.id, next.id as job_id, kind.task_id, kind.priority, next.flags,
         case
           when waits_until is not null then waits_until
-          when got = jobs and fair or not kind.is_woken then asyncq.clock()
+          when not is_emptied and fair or not kind.is_woken then asyncq.clock()
           -- Another transaction locks the job, and may leave it as it is.
-          when got < jobs and is_allowed and next.is_due then asyncq.clock() + interval '20 ms'
+          when is_emptied and is_allowed and next.is_due then asyncq.clock() + interval '20 ms'
           else next.run_at end as at
       from (
-        select mine.*, case
+        select mine.*, got < jobs or most = 0 as is_emptied, case
             when not_before > coalesce($9, asyncq.now()) then not_before
             when allowance <= got then greatest(
               asyncq._allowed_at(per_s, asyncq._cell(per_s, coalesce($9, asyncq.now())),
@@ -283,19 +288,21 @@ kept as (
           from asyncq._jobs as job
           where job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, greatest(coalesce($9, asyncq.now()), asyncq.clock()))
-            and (job.id in (select id from found)) is not true and (got = jobs or asyncq._is_allowed(job, $5))
+            and (job.id in (select id from found)) is not true and (not is_emptied or asyncq._is_allowed(job, $5))
           order by job.run_at, job.id limit 1)
         union all
         -- Those that this worker may not run. It has looked behind them.
         (select distinct on (job.flags) job.id, job.run_at, job.flags, false, true from asyncq._jobs as job
-          where $5 is not null and got < jobs
+          where $5 is not null and is_emptied
             and job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and not asyncq._is_allowed(job, $5)
           order by job.flags, job.run_at, job.id)) as next) as later
-    where not (later.waits and exists (
+    -- Of two at the same place the second would only be one more to look at.
+    where not exists (
       select from asyncq._wakeups as wakeup
-      where wakeup.task_id = later.task_id and wakeup.priority = later.priority and wakeup.at = later.at
-        and wakeup.job_id = later.job_id and wakeup.partition = later.id offset 0))
+      where (wakeup.task_id, wakeup.priority, wakeup.at, wakeup.job_id, wakeup.partition, wakeup.freed)
+          = (later.task_id, later.priority, later.at, later.job_id, later.id, 0)
+        and wakeup.flags is not distinct from later.flags and (wakeup.ctid in (select row_ctid from wakeups)) is not true offset 0)
   union all
   select at, partition, job_id, task_id, priority, flags from heard
   where (row_ctid in (select row_ctid from wakeups)) is not true
@@ -308,8 +315,6 @@ kept as (
   where total_rate is not null and (is_heard or counts.is_changed)
     and asyncq._allowance(total_rate, total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())) <= 0
   returning at, task_id, flags),
-taken as materialized (
-  select id, row_ctid, is_batchable, is_shared from found where (not is_new or partition in (select id from begun)) is true),
 chosen as materialized (select array_agg(row_ctid) as row_ctids from taken where is_batchable having count(*) >= $11::int),
 batched as (
   delete from asyncq._jobs where ctid = any((select row_ctids from chosen)::tid[])

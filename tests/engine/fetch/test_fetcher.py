@@ -590,8 +590,9 @@ async def test_how_many_jobs_are_wanted_now(
         (250, 80_000.0, 0.004, 500),  # Never more than a batch.
         (100, 4_000.0, 0.010, 0),  # A short round trip and slow handlers: no fetch ahead.
         (90, 4_000.0, 0.010, 50),
-        (600, 4_000.0, 9.0, 0),  # A delayed fetch counts for no more than 25 ms.
-        (120, 4_000.0, 9.0, 80),
+        (0, 4_000.0, 0.040, 260),  # A slow fetch: as many more as start until the next answer.
+        (600, 4_000.0, 9.0, 0),  # A delayed fetch counts for no more than 50 ms.
+        (120, 4_000.0, 9.0, 180),
     ],
 )
 async def test_a_fetch_is_sent_early_enough_to_arrive_before_the_slots_run_dry(
