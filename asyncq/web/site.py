@@ -48,7 +48,7 @@ class Site:
     async def allowed(self, request: Request) -> list[Action]:
         """The actions that the user may take, and the role of the database too."""
         rights = await self.open()
-        if self._read_only or rights.is_standby or not rights.may_change:
+        if self._read_only or not rights.may_change:
             return []
         return [action for action in ACTIONS if action in access(request.scope).can]
 
