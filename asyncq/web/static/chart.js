@@ -31,7 +31,7 @@ export function Chart({ title, at, lines, unit = "", isSum = false }) {
     chart.current = new window.uPlot({
       width: Math.max(place.current.clientWidth, 100), height: HEIGHT, padding: [null, 24, null, null], cursor: { y: false }, legend: { live: true },
       hooks: { ready: [showLast], setCursor: [showLast], setData: [showLast] },
-      scales: { y: { range: (_, least, most) => [0, Math.max(most ?? 0, unit === "s" ? 0.001 : 1)] } },
+      scales: { y: { range: (_, least, most) => [0, Math.max(most ?? 0, unit === "s" ? 0.01 : 1)] } },
       axes: [{ ...axis, size: 32, space: 70, values: (_, marks) => marks.map((mark) => moment(mark, marks[1] - marks[0])) }, { ...axis, size: 58, values: (_, marks) => marks.map((mark) => text(mark)) }],
       series: [
         { label: "at", value: (_, value) => (value ? moment(value, 0) : "") },

@@ -27,7 +27,7 @@ function Now({ seen }) {
     </p>`)}
     <div class="tiles">
       ${STATES.filter((state) => state !== "cancelled" || counts.cancelled).map((state) => html`
-        <a class="tile ${state}" key=${state} href="#/jobs${query({ state })}">
+        <a class="tile ${state} ${counts[state] ? "some" : ""}" key=${state} href="#/jobs${query({ state })}">
           <span>${state}</span><b>${about(state)}${number(counts[state])}</b><small>${STATE_WORDS[state]}</small>
         </a>`)}
       <div class="tile"><span>oldest due</span><b>${seen.oldest_due_s === null ? "none" : duration(seen.oldest_due_s)}</b>
