@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = argparse.Namespace(log_level=None, words=words)
     as_json = "--json" in words
-    print_anything()
     try:
+        print_anything()  # It flushes text of before, which may fail.
         _check_order(words)
         parser = whole_parser()
         parser.parse_args(words, options)

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -70,6 +71,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise `Usage` instead of ending the process."""
         raise Usage(message, self.prog, self.format_usage())
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; argparse itself would hide that the output is full."""
+        print(message, end="", file=file or sys.stderr, flush=True)
 
     def parse_known_args(self, *args: Any, **options: Any) -> Any:
         """Refuse an unknown option in the parser of its command, which knows the nearest name."""

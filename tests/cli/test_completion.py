@@ -55,17 +55,12 @@ def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "invalid choice: 'tcl'" in run_program("completion", "tcl").stderr
 
 
-def test_an_output_that_is_full_ends_with_1() -> None:
-    """As with every command: the package writes the sentence."""
+@pytest.mark.parametrize("words", [["--help"], ["completion", "zsh"]], ids=" ".join)
+def test_an_output_that_is_full_ends_with_1(words: list[str]) -> None:
+    """As with every command: the package writes the sentence. A short text stays in a buffer until it is flushed."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import sys; from asyncq_command import main; sys.exit(main())",
-                "completion",
-                "zsh",
-            ],
+            [sys.executable, "-c", "import sys; from asyncq_command import main; sys.exit(main())", *words],
             env=environment(),
             stdout=full,
             stderr=subprocess.PIPE,
