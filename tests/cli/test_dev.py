@@ -10,9 +10,12 @@ import httpx
 import pytest
 
 from asyncq import Client
+from tests.cli.test_migrate import fresh
 from tests.cli.test_reload import SAY
 from tests.cli.test_worker_group import lives
 from tests.support.cli import Started, appears, asyncq, started, write
+
+__all__ = ["fresh"]
 
 BIN = os.environ.get("ASYNCQ_PG_BIN")
 SERVER = {"ASYNCQ_PG_BIN": BIN} if BIN else {}
@@ -49,20 +52,21 @@ async def test_without_a_database_a_temporary_server_a_worker_and_the_dashboard_
     assert 3 == (await asyncq("add", "say", DATABASE_URL=dsn)).returncode
 
 
-async def test_a_database_that_is_named_is_migrated_and_used(
-    dsn: str, schema: str, client: Client, tmp_path: Path
-) -> None:
+async def test_a_database_that_is_named_is_migrated_and_used(dsn: str, fresh: str, tmp_path: Path) -> None:
     """It stays after the command."""
     write(tmp_path, {"tasks/say.py": SAY.format("one")})
-    words = ("dev", "--port", "0", "--schema", schema)
+    words = ("--schema", fresh)
 
-    with started(tmp_path, *words, DATABASE_URL=dsn) as process:
-        await client.add_job("say")
+    with started(tmp_path, "dev", "--port", "0", *words, DATABASE_URL=dsn) as process:
+        await process.says(r"http://\S+")
+        added = await asyncq("add", "say", *words, DATABASE_URL=dsn)
         await appears(tmp_path / "one")
         process.signal(signal.SIGINT)
         code = await process.end()
+    after = await asyncq("jobs", "counts", *words, DATABASE_URL=dsn)
 
-    assert (0, False) == (code, "temporary" in process.log.read_text())
+    assert (0, 0, 0) == (added.returncode, code, after.returncode)
+    assert "temporary" not in process.log.read_text()
 
 
 async def test_ctrl_c_while_the_server_starts_ends_with_0(tmp_path: Path) -> None:
