@@ -17,7 +17,7 @@ from tests.web.pages import LIMIT_MS
 FOLDER = os.environ.get("ASYNCQ_PICTURES")
 # The path of each page, and the last part of it that is drawn.
 PAGES = {
-    "overview": ("", "canvas"),
+    "overview": ("", "main:has(.tile) canvas"),
     "jobs": ("jobs", "tbody tr"),
     "job": ("jobs/{waiting}", ".reasons b"),
     "limits": ("limits", "tbody tr"),
@@ -49,7 +49,7 @@ async def build_report(month: str) -> None:
 
 # An hour of numbers, as workers would have written them.
 PAST = """
-with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 59) as n)
+with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 60) as n)
 insert into {schema}._stats
     (at, took_s, waited_s, task_id, span_s, completed, retried, discarded, cancelled, snoozed, took, waited)
   select at, 1, 1, (select min(id) from {schema}._tasks), 60,
@@ -59,7 +59,7 @@ insert into {schema}._stats
   from minute
 """
 DEPTHS = """
-with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 59) as n)
+with minute as (select n, date_trunc('minute', now()) - n * interval '1 minute' as at from generate_series(1, 60) as n)
 insert into {schema}._depths
   select at, 1, 0, case when n between 18 and 27 then 900 - 80 * abs(22 - n) else 30 + 20 * sin(n / 3.0) end,
     8 + 2 * sin(n / 5.0), 0, 0, 1, 10, 8
@@ -73,7 +73,9 @@ async def fill(client: Client) -> int:
     await client.add_jobs([send_email.job(to=mail, provider="ses") for mail in mails])
     await client.admin.pause(task="build_report", reason="the warehouse is reindexed", by="ann")
     await client.add_jobs([build_report.job(month=f"2026-{month:02}") for month in range(1, 10)])
-    await client.cron.add(CronItem("build_report", "0 4 1 * *", identifier="monthly report"))
+    await client.cron.add(
+        CronItem("build_report", "0 4 1 * *", payload={"month": "2026-12"}, identifier="monthly report")
+    )
     files = [(tenant, f"orders-{number}.csv") for tenant in ("acme", "globex", "initech") for number in range(8)]
     orders = await client.add_jobs([import_orders.job(tenant=tenant, file=file) for tenant, file in files])
     while len(await client.admin.running()) < 6 or (await client.admin.counts()).discarded < 10:
@@ -104,7 +106,7 @@ async def test_pictures_are_taken(
                 await take(shown, last, folder / f"dashboard-{name}.png")
         async with page(browser, width=380, height=760, dark=True) as shown:
             await shown.goto(address)
-            await take(shown, "canvas", folder / "dashboard-narrow.png")
+            await take(shown, "main:has(.tile) canvas", folder / "dashboard-narrow.png")
         async with (
             in_terminal("top", "--dsn", dsn, "--schema", schema, columns=134, lines=36) as terminal,
             page(browser) as shown,
