@@ -6,7 +6,7 @@
 --   running         nothing: it runs, or its worker has died and will be rescued
 --   cancelled       its handler, which still runs
 --   last_attempt    (it runs, and will not be tried again)
---   failed          it is discarded: it has to be retried by hand
+--   discarded       it has failed for good: it has to be retried by hand
 --   expired         nothing: it has expired, and the next fetch or round of maintenance ends it as cancelled
 --   paused          the end of a pause: of its task, its queue, its limit or key, or of everything
 --   not_due         its time, or the time of its retry
