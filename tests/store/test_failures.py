@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 import pytest
+import sqlalchemy.exc
 from asyncpg.connect_utils import SessionAttribute
 
 from asyncq.domain.errors import (
@@ -268,6 +269,17 @@ def test_the_error_of_a_lost_connection_has_an_outcome(raised: Exception, outcom
         raise raised
 
     assert (outcome, raised) == (error.value.outcome, error.value.__cause__)
+
+
+def test_a_connection_that_breaks_while_sqlalchemy_sends_is_lost() -> None:
+    """The server's last message arrives between two statements, and the driver then refuses the next one."""
+    cause = asyncpg.InternalClientError("cannot switch to state 11; another operation (2) is in progress")
+    raised = sqlalchemy.exc.InternalError("select 1", {}, Exception("InternalClientError"))
+    raised.__cause__ = cause
+    with pytest.raises(StoreUnavailable, match="the connection to PostgreSQL was lost") as error, calling("s"):
+        raise raised
+
+    assert "unknown" == error.value.outcome
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from asyncq.store.adapters.kinds import names_of
 
 # psycopg's words for a connection that was closed before the call.
 _CLOSED = "the connection is closed"
+_ASYNCPG = {"asyncpg.PostgresError", "asyncpg.InterfaceError", "asyncpg.InternalClientError"}
 
 
 class Answer(NamedTuple):
@@ -29,7 +30,7 @@ def cause_of(error: BaseException) -> BaseException | Answer | None:
     cause: BaseException | None = error
     while cause is not None:
         behind = names_of(cause)
-        if "asyncpg.PostgresError" in behind or "asyncpg.InterfaceError" in behind or isinstance(cause, OSError):
+        if behind & _ASYNCPG or isinstance(cause, OSError):
             return cause
         if behind & {"psycopg.Error", "psycopg2.Error"}:
             return _of_psycopg(cause, behind)

@@ -24,8 +24,7 @@ gates as materialized (
     select running, recount_since, not_before, cell, cells from asyncq._partitions where id = gate.id for no key update skip locked) as held),
 heard_gates as materialized (
   delete from asyncq._wakeups
-  where ctid = any(array(
-    select ended.row_ctid from gates cross join lateral (
+  where ctid = any(array(select ended.row_ctid from gates cross join lateral (
       select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup
       where wakeup.task_id = -(gates.id >> 48)::int and wakeup.priority = 0 and wakeup.at <= coalesce($9, asyncq.now())
       order by wakeup.at limit 5000) as ended))
@@ -216,8 +215,8 @@ begun as materialized (
       array_agg(case when rate is not null then asyncq._cell(per_s, coalesce($9, asyncq.now())) end) as cell,
       array_agg(case when rate is not null then asyncq._spent(per_s, null, null, got, coalesce($9, asyncq.now()))::text end) as cells
     from new having count(*) > 0) as given),
-taken as materialized (select * from found where (not is_new or partition in (select id from begun)) is true),
--- The wakeups of begun partitions, and those at the places of the taken jobs: later fetches would find nothing there.
+taken as materialized (select found.* from found where (not is_new or partition in (select id from begun)) is true),
+-- The wakeups of begun partitions, and those of taken jobs behind the first wakeups: later fetches would find nothing.
 heard_too as (
   delete from asyncq._wakeups
   where ctid = any(array(
@@ -226,7 +225,8 @@ heard_too as (
     select place.row_ctid from taken cross join lateral (
       select wakeup.ctid as row_ctid from asyncq._wakeups as wakeup
       where (wakeup.task_id, wakeup.priority, wakeup.at, wakeup.job_id, wakeup.partition, wakeup.freed)
-        = (taken.task_id, taken.priority, taken.run_at, taken.id, taken.partition, 0) offset 0) as place))),
+        = (taken.task_id, taken.priority, taken.run_at, taken.id, taken.partition, 0) offset 0) as place
+    where (select count(*) from first_wakeups) >= least(2 * $3::int, $3::int + 100) + 20))),
 mine as not materialized (
   select all_seen.* from all_seen where (not is_new or id in (select id from begun)) is true),
 -- What is written of partitions and gates.

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from asyncq import Client, JobCompleted, JobStarted, Queue, Share, Worker, task
+from asyncq import Client, JobCompleted, Queue, Share, Worker, task
 from asyncq.domain.share import Portion, choice_of
 from asyncq.domain.task import Registry
 from asyncq.engine.base.identity import Identity
@@ -37,11 +37,11 @@ async def test_slots_are_divided_by_weight_while_all_have_jobs(
     await client.add_jobs([work.job(name).with_options(queue=name) for name in "ba" for _ in range(40)])
     shares = [Share("a", weight=3), Share("b")]
     async with make_worker(work, *many, concurrency=8, queues=shares).start():
-        await seen.wait_for(JobStarted, 8)
+        await wait_until(lambda: started.total() == 8, description="eight calls")
         first = started.copy()
         for ended in range(1, 21):
             leave.release()
-            await seen.wait_for(JobStarted, 8 + ended)
+            await wait_until(lambda: started.total() == 8 + ended, description="the next call")  # noqa: B023
         then = started.copy()
         for _ in range(60):
             leave.release()
