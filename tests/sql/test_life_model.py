@@ -240,7 +240,7 @@ update asyncq._tasks set keep_s = 3600;
 
 
 @settings(
-    max_examples=20 if TIMES == 1 else 50 * TIMES,
+    max_examples=20 if TIMES == 1 else 10 * TIMES,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
