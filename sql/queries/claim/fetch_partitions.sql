@@ -297,7 +297,7 @@ kept as (
             and job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and not asyncq._is_allowed(job, $5)
           order by job.flags, job.run_at, job.id)) as next) as later
-    -- Of two at the same place the second would only be one more to look at.
+    -- One wakeup for a job is enough.
     where not exists (
       select from asyncq._wakeups as wakeup
       where (wakeup.task_id, wakeup.priority, wakeup.at, wakeup.job_id, wakeup.partition, wakeup.freed)

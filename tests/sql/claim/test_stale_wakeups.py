@@ -1,4 +1,4 @@
-"""`fetch_partitions`: a fetch leaves no wakeup that has nothing to say, and those that others left cost little."""
+"""`fetch_partitions`: a fetch deletes the wakeups of the jobs that it takes, and skips partitions without a job."""
 
 from itertools import count
 
