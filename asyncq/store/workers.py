@@ -106,9 +106,9 @@ class KeptTask(msgspec.Struct, frozen=True):
     keeps_payload: bool
 
 
-async def keep_tasks(line: ReconnectingConnection, kept: Sequence[KeptTask]) -> None:
-    """Store how long ended jobs of tasks are kept, also after an end without a worker."""
-    await line.fetch("keep_tasks", msgspec.json.encode(kept).decode())
+async def keep_tasks(line: ReconnectingConnection, kept: Sequence[KeptTask]) -> set[int]:
+    """Store how long ended jobs of tasks are kept; returns the tasks for which it is not stored: their rows are locked."""
+    return {row["id"] for row in await line.fetch("keep_tasks", msgspec.json.encode(kept).decode())}
 
 
 class ChangedLimit(msgspec.Struct, frozen=True):

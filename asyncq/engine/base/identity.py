@@ -43,11 +43,11 @@ class Identity:
         self.limits = {task_id: self._limits[name] for task_id, name in mine.items()}
         self.unbatched = [task_id for task_id, task in self.tasks.items() if task.needs_row]
         self._ever |= self.tasks
-        self.kept = {task_id for task_id in self.tasks if self.keep_s(task_id)}
+        self.kept = {task_id for task_id, task in self.tasks.items() if self.keep_s(task.name)}
 
-    def keep_s(self, task_id: int) -> float:
+    def keep_s(self, name: str) -> float:
         """For how long ended jobs of a task are kept; 0 if they are not."""
-        keep_s = self.task(task_id).keep_s
+        keep_s = self.registry[name].keep_s
         return self._keep_s if keep_s is None else keep_s
 
     def is_kept(self, claim: Claim, extras: Extras) -> bool:

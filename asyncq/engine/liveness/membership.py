@@ -99,12 +99,12 @@ class Membership:
         # First, since the fetcher takes the jobs of a task as soon as its id is known.
         by = f"worker {identity.worker_id or self._next_id}"
         declared = await store.declare_limits(self._line, identity.registry.declaration, by)
-        identity.learn({task_id: name for task_id, name in ids.items() if name not in declared.late})
         kept = [
-            store.KeptTask(task_id, identity.keep_s(task_id) or None, task.keeps_payload)
-            for task_id, task in identity.tasks.items()
+            store.KeptTask(task_id, identity.keep_s(name) or None, identity.registry[name].keeps_payload)
+            for task_id, name in ids.items()
         ]
-        await store.keep_tasks(self._line, kept)
+        late = await store.keep_tasks(self._line, kept)
+        identity.learn({task: name for task, name in ids.items() if task not in late and name not in declared.late})
         for limit in declared.changed:
             changed = LimitChanged(limit=limit.name, before=limit.before, after=limit.after, by=by, was_by=limit.was_by)
             self._observers.emit(changed)
