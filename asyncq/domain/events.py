@@ -229,7 +229,7 @@ class LimitChanged(Event, frozen=True, kw_only=True):
 class PartitionBackedOff(Event, frozen=True, kw_only=True):
     """A handler asked that no job of a queue (its name is the key), or of a key of a limit, starts until a time."""
 
-    limit: str
+    limit: str | None
     key: str
     until: datetime
     job_id: int

@@ -18,6 +18,13 @@ def _why(event: on.Paused | on.Resumed) -> str:
     return "" if event.reason is None else f": {printable(event.reason)}"
 
 
+def _partition(event: on.PartitionBackedOff | on.PartitionCorrected) -> str:
+    """The queue, limit or key of a limit. A paused task without a limit, or a queue without jobs, has no name."""
+    if event.limit is None:
+        return phrase("queue", event.key, None) if event.key else "its partition"
+    return phrase("key", event.limit, event.key) if event.key else phrase("limit", event.limit, None)
+
+
 SENTENCES: Table = {
     on.WorkerStarted: info(
         "worker %(worker_id)s takes jobs of %(count)s tasks (%(tasks)s) from schema '%(schema)s'; concurrency "
@@ -91,15 +98,15 @@ SENTENCES: Table = {
     ),
     on.ResourceFailed: error("%(name)s failed after it was opened: %(error)s", error=first_line),
     on.PartitionCorrected: error(
-        "the limit or queue %(limit)s (key %(key)s) counted %(counted)s running jobs, and %(running)s run; this is "
-        "corrected, please report it"
+        "%(counted)s running jobs were counted for %(partition)s, and %(running)s run; "
+        "this is corrected, please report it",
+        partition=_partition,
     ),
     on.LimitChanged: info(
         "limit '%(limit)s' is now %(after)s, as %(by)s declares; it was %(before)s, as %(was_by)s had declared",
     ),
     on.PartitionBackedOff: info(
-        "no job of limit '%(limit)s'%(of)s starts until %(until)s: job %(job_id)s asked for that",
-        of=lambda e: f", key '{e.key}'," if e.key else "",
+        "no job of %(partition)s starts until %(until)s: job %(job_id)s asked for that", partition=_partition
     ),
     on.UnknownTasks: warning(
         "jobs wait for tasks that this worker does not know, and does not run: %(names)s",

@@ -86,10 +86,10 @@ async def settle_rest(
 
 
 class BackedOff(msgspec.Struct, frozen=True):
-    """Until when no job of a partition starts, and a job that asked. `key` is empty if its limit has no key."""
+    """Until when no job of a partition starts, and one job that asked. The key of a queue is its name."""
 
     job_id: int
-    limit: str
+    limit: str | None
     key: str
     until: datetime
 

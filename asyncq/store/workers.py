@@ -107,7 +107,7 @@ class KeptTask(msgspec.Struct, frozen=True):
 
 
 async def keep_tasks(line: ReconnectingConnection, kept: Sequence[KeptTask]) -> set[int]:
-    """Store how long ended jobs of tasks are kept; returns the tasks for which it is not stored: their rows are locked."""
+    """Store how long ended jobs of tasks are kept; returns the tasks whose rows are locked, which it leaves."""
     return {row["id"] for row in await line.fetch("keep_tasks", msgspec.json.encode(kept).decode())}
 
 

@@ -35,7 +35,6 @@ LULL, LULL_S = 10 * AT_ONCE, 0.2
 CROWD = 4 * AT_ONCE
 BURST = 20
 PAUSE_S = 0.025
-END_S = 60
 PATIENCE_S = 20
 BILLION = 1_000_000_000
 
@@ -93,8 +92,8 @@ class Chaos:
                     if place.link is not None:
                         place.link.mend()
                 await self.operator.restore()
-                # The longer it reigned, the more jobs wait for a rate.
-                self.unfinished = await wait_for_the_end(self._server.dsn, END_S + seconds, PATIENCE_S)
+                # For as long as their number falls: the longer it reigned, the more jobs wait for a rate.
+                self.unfinished = await wait_for_the_end(self._server.dsn, PATIENCE_S)
                 self.unsettled = await wait_for_rest(self._server.dsn, UNSETTLED, PATIENCE_S)
                 async with self.crew.change:
                     keeping.cancel_scope.cancel()

@@ -20,7 +20,7 @@ from tests.crash.summary import tell
 SECONDS = float(os.environ.get("ASYNCQ_CHAOS_S", "25"))
 SEED = int(os.environ.get("ASYNCQ_CHAOS_SEED", random.SystemRandom().randrange(2**32)))
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(2 * int(SECONDS) + 120)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * int(SECONDS) + 120)]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ PATHS = [filled(path) for path in READS if path.startswith("/api/") and path != 
 ANSWERS = (200, 404, 422)
 OUTAGE = 503
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(int(SECONDS) + 120)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * int(SECONDS) + 120)]
 
 
 @pytest.fixture

@@ -44,6 +44,11 @@ select (ended.payload ->> 'number')::int as number, ended.state || ' ' || ended.
 from asyncq._ended_jobs as ended join asyncq._tasks as task on task.id = ended.task_id
 where task.identifier in ('kept', 'crowd')
 """
+REMAINING = """
+select to_jsonb(job) - 'payload' as job, (
+  select string_agg(said.reason || ': ' || said.detail, '; ') from asyncq.explain(job.id) as said) as reasons
+from asyncq._all_jobs() as job order by id limit 5
+"""
 BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
@@ -80,19 +85,17 @@ class Watch:
                 connection.terminate()
 
 
-async def wait_for_the_end(dsn: str, limit_s: float, patience_s: float) -> list[str]:
-    """Wait until no job is left, for `limit_s` at most. Returns some of the remaining jobs.
+async def wait_for_the_end(dsn: str, patience_s: float) -> list[str]:
+    """Wait until no job is left. Returns some of the remaining jobs if their number does not fall for `patience_s`.
 
-    It gives up earlier if the number of jobs does not fall for `patience_s`.
+    Each comes with the reasons for which it does not run.
     """
     fewest, since = 0, time.monotonic()
-    until = since + limit_s
     while left := (await ask(dsn, "select count(*) from asyncq.jobs"))[0]["count"]:
         if not fewest or left < fewest:
             fewest, since = left, time.monotonic()
-        if time.monotonic() > min(since + patience_s, until):
-            rows = await ask(dsn, "select to_jsonb(job) - 'payload' from asyncq._all_jobs() as job order by id limit 5")
-            return [str(row[0]) for row in rows]
+        if time.monotonic() > since + patience_s:
+            return [f"{row['reasons']} {row['job']}" for row in await ask(dsn, REMAINING)]
         await anyio.sleep(0.1)
     return []
 

@@ -1,10 +1,11 @@
 """Names and errors from untrusted input cannot forge log records: a record stays one record."""
 
 import logging
+from datetime import UTC, datetime
 
 import pytest
 
-from asyncq.domain.events import CronItemFailed, JobDiscarded, UnknownTasks, carrying
+from asyncq.domain.events import CronItemFailed, JobDiscarded, PartitionBackedOff, UnknownTasks, carrying
 from asyncq.domain.job import Claim
 from asyncq.log.observer import LogObserver
 
@@ -71,3 +72,23 @@ def test_a_traceback_keeps_its_lines(caplog: pytest.LogCaptureFixture) -> None:
 
     said = "job 7 (t, attempt 1 of 25) was discarded: ValueError: x\n    \n    Traceback:\n      File"
     assert [said] == [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("limit", "key", "named"),
+    [
+        (None, "mails", "the queue 'mails'"),
+        ("calls", "acme", "the key 'acme' of the limit 'calls'"),
+        ("calls", "", "the limit 'calls'"),
+        (None, "", "its partition"),
+    ],
+)
+def test_a_record_names_the_queue_or_limit_that_backs_off(
+    limit: str | None, key: str, named: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A queue has no limit by name."""
+    caplog.set_level(logging.INFO)
+    LogObserver()(PartitionBackedOff(limit=limit, key=key, until=datetime(2026, 1, 1, tzinfo=UTC), job_id=7))
+
+    (record,) = caplog.records
+    assert f"no job of {named} starts until 2026-01-01 00:00:00+00:00: job 7 asked for that" == record.getMessage()

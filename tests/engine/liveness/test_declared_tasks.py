@@ -39,7 +39,12 @@ async def test_a_task_is_not_taken_before_its_limit_is_stored(
 
 
 async def test_a_task_is_not_taken_before_it_is_stored_how_long_its_jobs_are_kept(
-    make_worker: MakeWorker, client: Client, seen: Seen, db: asyncpg.Connection, schema: str, monkeypatch: pytest.MonkeyPatch
+    make_worker: MakeWorker,
+    client: Client,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its row is locked by another transaction, such as a pause. A job that ended meanwhile would not be kept."""
 
@@ -59,4 +64,6 @@ async def test_a_task_is_not_taken_before_it_is_stored_how_long_its_jobs_are_kep
         await seen.wait_for(JobCompleted, 2)
 
     assert ["other", "kept"] == [event.task for event in seen.of(JobCompleted)]
-    assert [("kept", "completed")] == [tuple(row) for row in await db.fetch(f"select task_identifier, state from {schema}.history")]
+    assert [("kept", "completed")] == [
+        tuple(row) for row in await db.fetch(f"select task_identifier, state from {schema}.history")
+    ]
