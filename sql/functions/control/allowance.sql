@@ -19,6 +19,15 @@ create or replace function asyncq._cell(per_s float8, moment timestamptz) return
   language sql immutable parallel safe
   as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / (per_s + 0.1))::bigint $$;
 
+-- The number of the newest cell after a start: that of the moment, or a later one. A fetch that began before another
+-- one may lock the partition after it, and must not make the starts of the other one older. A number a period or more
+-- ahead is one of cells of another length.
+create or replace function asyncq._newest_cell(per_s float8, cell bigint, moment timestamptz) returns bigint
+  language sql immutable parallel safe
+  as $$
+  select case when cell <= asyncq._cell(per_s, moment) + 10 then greatest(cell, asyncq._cell(per_s, moment)) else asyncq._cell(per_s, moment) end
+  $$;
+
 -- The time from which the oldest counted starts count no longer; null if no start counts.
 create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
   language sql stable parallel safe
@@ -28,7 +37,7 @@ create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells i
   where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;
 
--- The cells after so many more starts. They count in the cell of the moment, which becomes the newest one.
+-- The cells after so many more starts, which count in the newest cell.
 create or replace function asyncq._spent(per_s float8, cell bigint, cells int[], starts int, moment timestamptz) returns int[]
   language sql stable parallel safe
   as $$

@@ -232,13 +232,13 @@ mine as not materialized (
 -- What is written of partitions and gates.
 counts as materialized (
   select id, running + got as counted, running + got <> was or rate is not null and got > 0 as is_changed,
-    case when rate is null then cell else asyncq._cell(per_s, coalesce($9, asyncq.now())) end as cell,
+    case when rate is null then cell else asyncq._newest_cell(per_s, cell, coalesce($9, asyncq.now())) end as cell,
     case when rate is null then cells else asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())) end as cells
   from mine
   where not is_new
   union all
   select id, counted + claims, counted + claims <> running or total_rate is not null and claims > 0,
-    case when total_rate is null then cell else asyncq._cell(total_per_s, coalesce($9, asyncq.now())) end,
+    case when total_rate is null then cell else asyncq._newest_cell(total_per_s, cell, coalesce($9, asyncq.now())) end,
     case when total_rate is null then cells else asyncq._spent(total_per_s, cell, cells, claims, coalesce($9, asyncq.now())) end
   from (
     select open_gates.*, (select coalesce(sum(got), 0)::int from mine where mine.gates[1] = open_gates.id) as claims from open_gates) as passed),
@@ -270,7 +270,7 @@ kept as (
         select mine.*, got < jobs or most = 0 as is_emptied, case
             when not_before > coalesce($9, asyncq.now()) then not_before
             when allowance <= got then greatest(
-              asyncq._allowed_at(per_s, asyncq._cell(per_s, coalesce($9, asyncq.now())),
+              asyncq._allowed_at(per_s, asyncq._newest_cell(per_s, cell, coalesce($9, asyncq.now())),
                 asyncq._spent(per_s, cell, cells, got, coalesce($9, asyncq.now())), coalesce($9, asyncq.now())),
               coalesce($9, asyncq.now()) + interval '1 ms') end as waits_until
         from mine where not is_paused and running + got < coalesce(at_once, 2147483647)) as mine

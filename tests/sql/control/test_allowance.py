@@ -18,7 +18,7 @@ LATE_S = 0.1
 RATE = 5
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 ASK = "select asyncq._allowance($1, $2, $3, $4, $5) as allowed, asyncq._allowed_at($2, $3, $4, $5) as again"
-SPEND = "select asyncq._cell($1, $5) as cell, asyncq._spent($1, $2, $3, $4, $5) as cells"
+SPEND = "select asyncq._newest_cell($1, $2, $5) as cell, asyncq._spent($1, $2, $3, $4, $5) as cells"
 
 
 async def test_without_a_rate_or_a_start_nothing_is_counted(sql: Session) -> None:
@@ -57,6 +57,26 @@ async def test_no_period_has_more_starts_than_the_rate_and_few_have_much_less(sq
     )
 
     assert RATE == busiest
+
+
+async def test_a_fetch_that_began_before_another_one_makes_no_starts_older(sql: Session) -> None:
+    """It locked the partition after the other one. All starts count for a whole period after the later of both."""
+    cell: Any = None
+    cells: Any = None
+    for moment in (BEGINNING, BEGINNING - timedelta(seconds=1.5)):
+        cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, moment)
+    moments = [timedelta(seconds=seconds) for seconds in (0, 9.9, 10.09, 11.12)]
+    allowed = [(await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING + later))["allowed"] for later in moments]
+
+    assert [3, 3, 3, 5] == allowed
+
+
+async def test_numbers_of_cells_a_period_ahead_do_not_count(sql: Session) -> None:
+    """They were written for a longer period, or before the clock was set back."""
+    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, BEGINNING + timedelta(seconds=11.2))
+    cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, BEGINNING)
+
+    assert 4 == (await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING))["allowed"]
 
 
 RATED = {

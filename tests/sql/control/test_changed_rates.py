@@ -56,3 +56,17 @@ async def test_a_number_of_the_old_time_does_not_stop_a_partition(sql: Session, 
     then = [len(await fetched(sql, now=moment + timedelta(seconds=second))) for second in (1, 2)]
 
     assert (3, [3, 0]) == (len(first), then)
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+async def test_a_fetch_that_began_earlier_makes_no_start_of_a_later_one_older(sql: Session, rate: Any) -> None:
+    """It locks the partition after the later one has committed. All three count for a whole period."""
+    await sql.rows("select asyncq._store_tasks('{t}')")
+    await declare(sql, *rate(60))
+    for _ in range(6):
+        await add(sql, payload='{"k": 1}', queue=None if rate(1)[0] else "q")
+    moment = await sql.value("select asyncq.now() + interval '1 hour'")
+    first = [len(await fetched(sql, 2, now=moment)), len(await fetched(sql, now=moment - timedelta(seconds=15)))]
+    then = [len(await fetched(sql, now=moment + timedelta(seconds=second))) for second in (50, 59.9, 66.2)]
+
+    assert ([2, 1], [0, 0, 3]) == (first, then)
