@@ -16,13 +16,16 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   from asyncq._all_jobs() as job
   where job.locked_by is not null and not exists (select from asyncq._workers as worker where worker.id = job.locked_by)
   union all
-  -- A dead worker's claim is returned while another worker lives; none is dead while the server has just returned.
+  -- A dead worker's claim is returned while another worker lives. That one may have just started, after all were down;
+  -- and no worker is dead while the server has just returned.
   select 'dead_claim', job.id, format('is still claimed by worker %s, last seen at %s', worker.id, worker.last_seen)
   from asyncq._all_jobs() as job
   join asyncq._workers as worker on worker.id = job.locked_by
   where not asyncq._is_live(worker)
     and clock_timestamp() - greatest(worker.last_seen, asyncq._locks_since() + interval '10 seconds') > 3 * worker.lease
-    and exists (select from asyncq._workers as other where asyncq._is_live(other))
+    and exists (
+      select from asyncq._workers as other
+      where asyncq._is_live(other) and clock_timestamp() - other.started_at > 3 * worker.lease)
   union all
   -- Of a serial queue at most one job runs.
   select 'broken_series', job.id, format('is one of %s running jobs of the queue %s', together.running, job.queue)

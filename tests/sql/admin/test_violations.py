@@ -10,6 +10,7 @@ from tests.support.session import Session
 
 WORKER = "insert into asyncq._workers (lease, pid, concurrency, host, tasks) values ('30 s', 1, 1, 'h', '{t}')"
 LIVE = f"{WORKER} returning id"
+SINCE_LONG = "update asyncq._workers set started_at = now() - interval '91 s'"
 OLD = "update asyncq._workers set last_seen = now() - interval '91 s' where id = (select min(id) from asyncq._workers)"
 TAKE = """
 update asyncq._jobs set locked_by = (select min(id) from asyncq._workers), locked_at = now(), lock_token = 1"""
@@ -30,7 +31,7 @@ BROKEN = {
     "orphan_claim": [
         "update asyncq._jobs set queue = null, partition = null, locked_by = 99, locked_at = now(), lock_token = 1"
     ],
-    "dead_claim": [UP_FOR_LONG, WORKER, OLD, TAKE, COUNT.format(1)],
+    "dead_claim": [UP_FOR_LONG, WORKER, SINCE_LONG, OLD, TAKE, COUNT.format(1)],
     "broken_series": [
         "drop index asyncq.jobs_one_running_per_queue",
         "select asyncq.add_job('t', queue_name => 'q')",
@@ -156,12 +157,21 @@ async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
     assert set() == await laws(sql)
 
 
+async def test_a_worker_that_has_just_started_has_not_rescued_yet(sql: Session) -> None:
+    """All workers were down for long."""
+    await add(sql, queue="q")
+    for statement in (UP_FOR_LONG, WORKER, SINCE_LONG, OLD, TAKE, COUNT.format(1), LIVE):
+        await sql.execute(statement)
+
+    assert set() == await laws(sql)
+
+
 async def test_a_claim_of_a_worker_that_the_server_has_just_declared_dead_is_not_late(sql: Session) -> None:
     """There is no rescue in the return window, and one needs a moment after it."""
     await sql.value(LIVE)
     await add(sql, queue="q")
     await sql.execute("update asyncq._server_runs set since = clock_timestamp() - interval '11 seconds'")
-    for statement in (WORKER, OLD, TAKE, COUNT.format(1)):
+    for statement in (WORKER, SINCE_LONG, OLD, TAKE, COUNT.format(1)):
         await sql.execute(statement)
 
     assert set() == await laws(sql)
