@@ -195,10 +195,12 @@ create index jobs_expires on asyncq._jobs (expires_at) where expires_at is not n
 --   declared     the values that the last worker declared, an object with the names of these columns; null: none did
 --   overrides    the values that were set by hand, and replace those; a member that is null means no limit
 --   declared_at, declared_by, set_at, set_by  when and by whom
+--   changed_at   when its values were last changed, in any way: more jobs than it allows may run for a while
 create table asyncq._limits (
   paused_at timestamptz,
   declared_at timestamptz,
   set_at timestamptz,
+  changed_at timestamptz,
   per_s float8,
   total_per_s float8,
   at_once int,
@@ -234,6 +236,7 @@ insert into asyncq._limits (id, at_once) values (0, null), (1, 1), (2, null);
 --   declared   the values that the last worker declared for a queue, an object with the names of these columns
 --   overrides  the values that were set by hand, and replace those
 --   declared_by, set_at, set_by  by whom and when
+--   changed_at  when its values were last changed, or running jobs were moved to it; null: never
 --   recount_since  of a gate: each fetch counts its claims, because statements may run that do not know the gate. They
 --              began before this transaction; _never: before one that is still to come, see _settle_gates. Null:
 --              running is known
@@ -243,6 +246,7 @@ create table asyncq._partitions (
   not_before timestamptz,
   paused_at timestamptz,
   set_at timestamptz,
+  changed_at timestamptz,
   cell bigint,
   per_s float8,
   running int not null default 0,

@@ -55,7 +55,7 @@ create or replace function asyncq.violations() returns table (law text, job_id b
   where counted.running > allowed.most
     and exists (
       select from asyncq._all_jobs() as job
-      where job.locked_at > coalesce(greatest(of_all.set_at, of_all.declared_at, held.set_at) + interval '1 min', '-infinity')
+      where job.locked_at > coalesce(greatest(of_all.changed_at, held.changed_at) + interval '1 min', '-infinity')
         and (job.partition = counted.id or counted.id = asyncq._gate(of_all.id)
           and job.task_id in (select task.id from asyncq._tasks as task where task.limit_id = of_all.id)))
   union all

@@ -96,8 +96,8 @@ begin
     into old_partitions, new_partitions, task_ids
     from moved where moved.locked_by is not null;
   perform asyncq._wake_ended(old_partitions, task_ids);
-  insert into asyncq._partitions as held (id, running)
-    select claim.partition, count(*)
+  insert into asyncq._partitions as held (id, running, changed_at)
+    select claim.partition, count(*), asyncq.clock()
     from (
       select unnest(new_partitions) as partition
       union all
@@ -107,7 +107,7 @@ begin
       join asyncq._limits as of_all on of_all.id = task.limit_id
       where of_all.total is not null or of_all.total_rate is not null) as claim
     group by claim.partition order by claim.partition
-    on conflict (id) do update set running = held.running + excluded.running;
+    on conflict (id) do update set running = held.running + excluded.running, changed_at = excluded.changed_at;
   perform asyncq._wake_partitions(ids);
 end
 $$;

@@ -37,7 +37,7 @@ create or replace function asyncq._never() returns xid8
 create or replace function asyncq._recount_gates(limit_ids smallint[]) returns void
   language sql volatile
   as $$
-  update asyncq._partitions as held set recount_since = asyncq._never()
+  update asyncq._partitions as held set recount_since = asyncq._never(), changed_at = asyncq.clock()
   where held.id in (select asyncq._gate(changed.id) from unnest(limit_ids) as changed(id))
   $$;
 

@@ -11,7 +11,7 @@ begin
   select held.* into was from asyncq._limits as held where held.id = given.id;
   update asyncq._limits as held
     set declared = given.declared, overrides = given.overrides, declared_at = given.declared_at, declared_by = given.declared_by,
-      set_at = given.set_at, set_by = given.set_by, at_once = now_valid.at_once, rate = now_valid.rate, per_s = now_valid.per_s,
+      set_at = given.set_at, set_by = given.set_by, changed_at = asyncq.clock(), at_once = now_valid.at_once, rate = now_valid.rate, per_s = now_valid.per_s,
       total = now_valid.total, total_rate = now_valid.total_rate, total_per_s = now_valid.total_per_s, fair = now_valid.fair
     where held.id = given.id;
   if now_valid.per_s is distinct from was.per_s then

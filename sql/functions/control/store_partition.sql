@@ -12,8 +12,8 @@ begin
   select held.* into was from asyncq._partitions as held where held.id = given.id;
   update asyncq._partitions as held
     set declared = given.declared, overrides = given.overrides, declared_by = given.declared_by, set_at = given.set_at,
-      set_by = given.set_by, key = given.key, at_once = now_valid.at_once, rate = now_valid.rate, per_s = now_valid.per_s,
-      weight = now_valid.weight
+      set_by = given.set_by, changed_at = asyncq.clock(), key = given.key, at_once = now_valid.at_once, rate = now_valid.rate,
+      per_s = now_valid.per_s, weight = now_valid.weight
     where held.id = given.id;
   if now_valid.per_s is distinct from was.per_s then
     perform asyncq._gather_starts(array[given.id], coalesce(

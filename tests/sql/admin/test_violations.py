@@ -1,9 +1,12 @@
 """`violations`: each law has a case that breaks it, and nothing else is reported; a busy store breaks none."""
 
+import copy
 import re
+from typing import Any
 
 import pytest
 
+from tests.sql.control.test_declare_limits import declare
 from tests.support.jobs import add, add_many, change, complete, fetch
 from tests.support.locks import UP_FOR_LONG
 from tests.support.session import Session
@@ -145,6 +148,67 @@ async def test_the_id_of_a_failed_attempt_counts_as_given_too(sql: Session) -> N
         select id + 1, 1, now(), now(), 1, 1, 'failed', 'e' from asyncq._jobs""")
 
     assert {"id_not_given"} == await laws(sql)
+
+
+LONG_AGO = """
+update asyncq._limits set changed_at = changed_at - interval '1 h', declared_at = declared_at - interval '1 h'"""
+JOIN = """
+select asyncq._declare_limits('{"limits": [], "tasks": [{"identifier": "t", "limit": "other"}], "queues": []}', 'w')"""
+MOVE = "select asyncq._place_jobs(array(select id from asyncq._jobs))"
+# The gates have been settled: no statement runs that does not know them.
+SETTLED = "update asyncq._partitions set recount_since = null"
+# How a limit that three jobs use is lowered: the declarations and statements before these jobs are claimed, and after.
+LOWERED: dict[str, tuple[list[dict[str, Any] | str], dict[str, Any] | str]] = {
+    "a limit is unset": (
+        [{"t": {"at_once": 1, "by": ["k"]}}, "select asyncq.set_limit('t', at_once => 3)"],
+        "select asyncq.unset_limit('t')",
+    ),
+    "a total is unset": (
+        [{"t": {"total": 1}}, "select asyncq.set_limit('t', total => 3)"],
+        "select asyncq.unset_limit('t')",
+    ),
+    "a key is unset": (
+        [{"t": {"at_once": 1, "by": ["k"]}}, "select asyncq.set_partition('t', '1', at_once => 3)"],
+        "select asyncq.unset_limit('t', '1')",
+    ),
+    "a queue is unset": (
+        [{"t": {}, "queues": {"q": 1}}, "select asyncq.set_limit('q', at_once => 3)"],
+        "select asyncq.unset_limit('q')",
+    ),
+    "a queue is declared": ([{"t": {}, "queues": {"q": 3}}], {"queues": {"q": 1}}),
+    "a task gets the limit of another one": ([{"t": {}, "other": {"at_once": 1}}], JOIN),
+    "a task gets the total of another one": ([{"t": {}, "other": {"total": 1}}], JOIN),
+}
+
+
+async def act(sql: Session, step: dict[str, Any] | str) -> None:
+    """Declare limits as a worker does, or run a statement."""
+    if isinstance(step, str):
+        await sql.rows(step)
+    else:
+        await declare(sql, **copy.deepcopy(step))
+
+
+@pytest.mark.parametrize(("before", "lower"), LOWERED.values(), ids=LOWERED)
+async def test_claims_that_were_made_before_a_limit_was_lowered_break_no_law(
+    sql: Session, before: list[dict[str, Any] | str], lower: dict[str, Any] | str
+) -> None:
+    """It is exceeded until they end, whatever has lowered it. A claim that is made long after is a fault."""
+    await sql.value(LIVE)
+    for step in before:
+        await act(sql, step)
+    in_queue = "queue" in next(name for name, case in LOWERED.items() if case[0] is before)
+    for _ in range(3):
+        await add(sql, payload='{"k": 1}', queue="q" if in_queue else None)
+    assert 3 == len(await fetch(sql, 3))
+    await sql.execute(LONG_AGO)
+    await act(sql, lower)
+    if lower == JOIN:
+        await sql.rows(MOVE)
+    await sql.execute(SETTLED)
+    then = await laws(sql)
+    await sql.execute("update asyncq._jobs set locked_at = asyncq.now() + interval '2 min'")
+    assert (False, True) == ("over_limit" in then, "over_limit" in await laws(sql))
 
 
 async def test_without_any_live_worker_nobody_can_rescue(sql: Session) -> None:
