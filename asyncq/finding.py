@@ -116,7 +116,7 @@ class JobSearch:
             InvalidJob: The filter is not valid.
             StoreError: The database cannot be used.
 
-        It reads jobs until it has found enough, 10,000 in a statement. If cancelled, nothing was changed: it only
+        It reads jobs until it has found enough, 5,000 in a statement. If cancelled, nothing was changed: it only
         reads.
         """
         text = which.text()

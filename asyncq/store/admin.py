@@ -19,6 +19,9 @@ from asyncq.store.sizes import check_size
 
 Act = Literal["cancel", "complete", "discard", "reschedule", "retry"]
 
+# At so many ended jobs one statement looks.
+LOOKED_AT = 50_000
+
 # Reads the output of `_document` in SQL.
 _read_job = msgspec.json.Decoder(Job).decode
 _read_errors = msgspec.json.Decoder(tuple[Attempt, ...]).decode
@@ -110,10 +113,17 @@ async def list_history(
     before: int | None,
     limit: int,
 ) -> list[EndedJob]:
-    """Read a page of the history, the newest job first."""
-    arguments = (state and str(state), task, since, before, limit)
-    rows = await database.fetch(connection, "list_history", *arguments)
-    ended = [_ended_job(dict(row)) for row in rows]
+    """Read a page of the history, the newest job first.
+
+    A statement looks at some thousand ended jobs. The first one also finds the discarded jobs that may be on the page.
+    """
+    of, found, is_first = state and str(state), dict[int, EndedJob](), True
+    while is_first or (before is not None and sum(job_id >= before for job_id in found) < limit):
+        arguments = (of, task, since, before, limit, LOOKED_AT, is_first)
+        rows = await database.fetch(connection, "list_history", *arguments)
+        before, is_first = rows[0]["next"], False
+        found |= {row["id"]: _ended_job(dict(row)) for row in rows if row["id"] is not None}
+    ended = [found[job_id] for job_id in sorted(found, reverse=True)[:limit]]
     if (envelopes := database.envelopes) is None:
         return ended
     return [msgspec.structs.replace(job, error=envelopes.open_or_keep(job.task, job.error)) for job in ended]
@@ -158,6 +168,7 @@ async def explain(database: Database, connection: Connection, job_id: int) -> Ex
 
 def _ended_job(row: dict[str, Any]) -> EndedJob:
     row["state"] = JobState(row["state"])
+    del row["next"]
     return EndedJob(**row)
 
 

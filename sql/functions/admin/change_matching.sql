@@ -53,7 +53,7 @@ $$;
 -- up_to_id null is the greatest id until now. Returns it too, and the id behind which the next call begins; null: no
 -- job is left.
 create or replace function asyncq.count_matching(
-  filter jsonb, inout up_to_id bigint default null, after_id bigint default null, most int default 10001, look int default 10000,
+  filter jsonb, inout up_to_id bigint default null, after_id bigint default null, most int default 10001, look int default 5000,
   out states jsonb, out next_id bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp

@@ -40,14 +40,14 @@ async def ids(sql: Session) -> dict[str, int]:
         ((None, "kept", "-1 h"), ("discarded", "completed")),
         ((None, "plain"), ()),
         ((None, "unknown"), ()),
-        ((None, None, None, None, 2), ("discarded", "completed")),
+        ((None, None, None, None, 1), ("discarded", "completed")),
         ((None, None, None, "completed", 2), ("cancelled",)),
     ],
 )
 async def test_the_newest_jobs_come_first(
     sql: Session, ids: dict[str, int], wanted: tuple[Any, ...], names: tuple[str, ...]
 ) -> None:
-    """Each filter is optional; a row that only uniqueness needs is no history."""
+    """Each filter is optional; a row that only uniqueness needs is no history. The most is that of each kind."""
     state, task, since, before, most = [*wanted, *NONE[len(wanted) :]]
     found = await sql.values(LIST, state, task, since, ids.get(before), most)
 
