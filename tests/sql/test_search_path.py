@@ -220,6 +220,7 @@ INLINED = (
         "_first_plain",
         "_full_gate",
         "_kinds",
+        "_newest_cell",
         "_plain_tasks",
         "_woken_kinds",
         "_ended_wakeups",

@@ -109,6 +109,7 @@ WORKER = {
     "function _allowance": "execute",
     "function _allowed_at": "execute",
     "function _cell": "execute",
+    "function _newest_cell": "execute",
     "function _check_values": "execute",
     "function _correct_counts": "execute",
     "function _declare_limits": "execute",
