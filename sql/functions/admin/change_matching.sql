@@ -66,13 +66,18 @@ begin
   up_to_id := coalesce(up_to_id, pg_sequence_last_value('asyncq._jobs_id_seq'::regclass), 0);
   page := asyncq._find_ids(filter, after_id, false, most, look, up_to_id);
   next_id := page.next_id;
+  -- A join would read each row by a scan of its own. A job of a batch has no row: it runs.
   states := (
+    with listed as materialized (
+      select asyncq._state(job) as state, count(*) as jobs
+      from asyncq._jobs as job where job.id = any(page.ids) group by 1)
     select coalesce(jsonb_object_agg(counted.state, counted.jobs), '{}')
     from (
-      select listed.state, count(*) as jobs
-      from unnest(page.ids) as given(id)
-      cross join lateral (
-        select coalesce((select asyncq._state(job) from asyncq._jobs as job where job.id = given.id), 'active') as state) as listed
-      group by listed.state) as counted);
+      select each.state, sum(each.jobs) as jobs
+      from (
+        select listed.state, listed.jobs from listed
+        union all
+        select 'active', cardinality(page.ids) - coalesce(sum(listed.jobs), 0) from listed) as each(state, jobs)
+      group by each.state having sum(each.jobs) > 0) as counted);
 end
 $$;

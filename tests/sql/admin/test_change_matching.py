@@ -180,3 +180,16 @@ async def test_a_preview_counts_by_state(sql: Session) -> None:
     assert ({state: 4 if state == "available" else 1 for state in STATES}, None) == (json.loads(counted[0]), counted[1])
     assert (jobs[-1], 2) == (counted["up_to_id"], sum(json.loads(some[0]).values()))
     assert some["next_id"] is not None
+
+
+async def test_a_preview_counts_running_jobs_of_a_batch(claiming: Session) -> None:
+    """They have no row of their own."""
+    sql = claiming
+    for _ in range(6):
+        await add(sql)
+    await fetch(sql, 2, worker=7, form="batched")
+    await fetch(sql, 1, worker=7, form="rows")
+    counted = await sql.value("select states::text from asyncq.count_matching('{}')")
+    of_state = await sql.value('select states::text from asyncq.count_matching(\'{"state": "active"}\')')
+
+    assert ({"active": 3, "available": 3}, {"active": 3}) == (json.loads(counted), json.loads(of_state))
