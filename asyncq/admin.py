@@ -364,8 +364,8 @@ class Admin(JobSearch):
             InvalidJob: An argument is out of range, or a name is not valid.
             StoreError: The database cannot be used.
 
-        It reads jobs until it has found enough, 50,000 in a statement. If cancelled, nothing was changed: it only
-        reads.
+        It reads jobs until it has found enough, 50,000 in a statement. With the state `cancelled` or `discarded` it
+        reads only the jobs of that state. If cancelled, nothing was changed: it only reads.
         """
         check_history(state, since, before, limit)
         check_wanted(task=task)

@@ -54,6 +54,9 @@ create index ended_jobs_unique_key on asyncq._ended_jobs (unique_key) where uniq
 -- prune: rows that no longer have to be kept.
 create index ended_jobs_keep_until on asyncq._ended_jobs (keep_until);
 
+-- Pages of the history of one state. Most jobs complete: their rows have no entry.
+create index ended_jobs_state on asyncq._ended_jobs (state, id) where state <> 'completed';
+
 -- Adds with an idempotency key: the job that the first add made or found, and the SHA-256 of its task and payload.
 create table asyncq._requests (
   keep_until timestamptz not null,

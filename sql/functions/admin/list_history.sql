@@ -1,8 +1,8 @@
 -- Jobs of the history, the newest first, before one id (null: any): those in this state, of this task, that ended since
--- this moment; null is any. It walks along the primary key of ended jobs down to the id `down_to` (null: to the end),
--- and finds discarded ones by their index, if it is asked to. It returns at most so many of each kind. The plan is made
--- for the arguments, so that nulls cost nothing. The task of a discarded job is in that index too: + 0 keeps the
--- planner from an index of all jobs of a task.
+-- this moment; null is any. It walks along the primary key of ended jobs, or along the index of a state, down to the id
+-- `down_to` (null: to the end). It finds discarded jobs that have not been removed by their index, if it is asked to.
+-- It returns at most so many of each kind. The plan is made for the arguments, so that nulls cost nothing. The task of
+-- a discarded job is in that index too: + 0 keeps the planner from an index of all jobs of a task.
 create or replace function asyncq._list_history(
   of_state text, of_task text, since timestamptz, before_id bigint, most int, down_to bigint default null,
   with_discarded boolean default true) returns setof asyncq.history

@@ -1,6 +1,7 @@
 """Administrative functions find their jobs by an index, whatever statistics the planner has."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -87,3 +88,50 @@ async def test_a_search_for_claims_of_a_worker_reads_only_those(full: Session, c
 
     assert 0 == costs["_jobs"][0]
     assert costs["_jobs"][1] <= 20 * 20
+
+
+RARE = """
+alter table asyncq._ended_jobs set (autovacuum_enabled = off);
+insert into asyncq._tasks (identifier) values ('ended'), ('rare');
+insert into asyncq._ended_jobs
+    (id, created_at, ended_at, keep_until, task_id, state, run_at, attempts, max_attempts, priority)
+  select number, now(), now(), now() + interval '1 h',
+    (select id from asyncq._tasks where identifier = case when number % 4000 = 5 then 'rare' else 'ended' end),
+    case when number % 2000 = 5 then 'cancelled' when number = 7 then 'discarded' else 'completed' end, now(), 1, 25, 0
+  from generate_series(1, 20000) as number"""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["never analysed", "analysed"])
+async def ended(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[str]:
+    """The schema of 20,000 ended jobs: ten were cancelled, five of these of one task, and one was discarded."""
+    async with temporary_schema(dsn) as schema, session(dsn, schema) as sql:
+        await sql.execute(RARE)
+        if request.param:
+            await sql.execute("analyze asyncq._ended_jobs")
+        yield schema
+
+
+@pytest.mark.parametrize("mode", ["auto", "force_generic_plan"])
+@pytest.mark.parametrize(
+    ("wanted", "ids", "following"),
+    [
+        (("cancelled", None, None, None, 100, 50_000, True), [*range(18_005, 0, -2000)], None),
+        (("cancelled", "rare", None, None, 100, 50_000, True), [*range(16_005, 0, -4000)], None),
+        (("cancelled", "rare", None, 18_005, 100, 3, False), [16_005, 12_005], 12_005),
+        (("discarded", None, None, None, 100, 50_000, True), [7], None),
+    ],
+)
+async def test_a_page_of_a_rare_state_of_the_history_reads_only_its_jobs(
+    ended: str, dsn: str, mode: str, wanted: tuple[Any, ...], ids: list[int], following: int | None
+) -> None:
+    """A look at three cancelled jobs ends at the third, also if one of them has another task."""
+    async with session(dsn, ended, plan_cache_mode=mode) as sql:
+        found = list[tuple[int, int | None]]()
+
+        async def read() -> None:
+            found.extend((row["id"], row["next"]) for row in await sql.run("list_history", *wanted))
+
+        (scans, rows) = (await cost(sql, read()))["_ended_jobs"]
+
+    assert [(job_id, following) for job_id in ids] == found
+    assert (0, True) == (scans, rows <= 40)
