@@ -109,10 +109,12 @@ with dead as (
 update asyncq._jobs set locked_by = dead.id, locked_at = now(), lock_token = 1 from dead where asyncq._jobs.id = $1
 """
 NOW = ConstantRetry(0)
+# More than two: if something wakes the worker as one of them ends, a fetch takes the next one instead of that end.
+SERIES = 4
 ONCE = ("plain", "flaky", "sleepy", "orphan", "transactional", "own")
 HISTORY = {f"{name} completed": 1 for name in ONCE} | {
     "endless cancelled": 1,
-    "serial completed": 2,
+    "serial completed": SERIES,
     "effect completed": 2,
 }
 
@@ -182,6 +184,8 @@ class Life:
                 await ctx.back_off(0.001)
             await self._added.wait()
             # A notification of an add ends the turn of a queue, so that its next job is fetched.
+            while self.runs["effect"] < 2:
+                await asyncio.sleep(0.01)
             await asyncio.sleep(0.1)
 
         @task(retry=NOW)
@@ -252,7 +256,7 @@ class Life:
         await wait_until(self._is_idle, description="the worker to be idle")
         async with Client(self._dsn, schema=self._schema) as client:
             for each in tasks[:-2]:
-                count = 2 if each.name == "serial" else 1
+                count = SERIES if each.name == "serial" else 1
                 if each.name == "own":
                     # A failed job of the same fetch would split its batch.
                     await wait_until(self._have_been_retried, description="the jobs that fail once to run again")
@@ -305,6 +309,7 @@ async def test_a_worker_survives_the_failure_of(
         Fault(first, "after", schema).install(monkeypatch)
     await life.live()
 
-    assert {"plain": 1, "serial": 2, "flaky": 2, "sleepy": 2, "endless": 1, "orphan": 1, "effect": 2} == dict(life.runs)
+    once = {"plain": 1, "endless": 1, "orphan": 1}
+    assert once | {"serial": SERIES, "flaky": 2, "sleepy": 2, "effect": 2} == dict(life.runs)
     assert HISTORY == await life.history()
     assert fault.fired == 1
