@@ -96,7 +96,7 @@ grant execute on function
   asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._queue_partitions, asyncq._recount_gates, asyncq._recounted, asyncq._register_crontabs, asyncq._release, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_gates, asyncq._settle_rest,
-  asyncq._shown, asyncq._spent, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
+  asyncq._shown, asyncq._spent, asyncq._start_within, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
   asyncq._split_batches_of_worker, asyncq._state, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._tell_discarded, asyncq._takes, asyncq._tell_pause, asyncq._tell_watchers,
   asyncq._task_ids_of, asyncq._unique_key, asyncq._unset_keys, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
   asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wake_partitions, asyncq._wake_stranded, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_watchers

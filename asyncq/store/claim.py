@@ -46,13 +46,14 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
         are_woken: After a fetch without partitions: whether some were woken for this worker.
         again_s: After a fetch of partitions: a worker that wanted more has to fetch again after so many seconds. None
             if nothing is left for it.
-        is_rated: After a fetch of partitions: whether a rate counts some of the claims.
+        start_within_s: After a fetch of partitions: rates count some of its claims, and so many seconds after it began
+            they have to start at the latest. None if no rate counts any.
     """
 
     claims: list[Claim]
     are_woken: bool = False
     again_s: float | None = None
-    is_rated: bool = False
+    start_within_s: float | None = None
 
 
 async def fetch_jobs(
@@ -81,7 +82,7 @@ async def fetch_jobs(
     name, last = ("fetch_partitions", choice) if of_partitions else ("fetch_jobs", yields)
     rows = await line.fetch(name, *arguments, BATCH_FROM, array_text(unbatched), last)
     columns = [*rows[0].keys()]
-    of_row, end = columns.index("ids"), columns.index("is_rated" if of_partitions else "are_woken")
+    of_row, end = columns.index("ids"), columns.index("start_within_s" if of_partitions else "are_woken")
     claims: list[Claim] = []
     for row in rows:
         if row["id"] is not None:
@@ -89,7 +90,7 @@ async def fetch_jobs(
         elif row["ids"] is not None:
             claims += _read_batch(token, *row[of_row:end])
     if of_partitions:
-        return Fetched(in_order(claims), again_s=rows[0]["again_s"], is_rated=rows[0]["is_rated"])
+        return Fetched(in_order(claims), again_s=rows[0]["again_s"], start_within_s=rows[0]["start_within_s"])
     return Fetched(in_order(claims), are_woken=rows[0]["are_woken"])
 
 

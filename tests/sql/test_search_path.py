@@ -228,6 +228,7 @@ INLINED = (
         "_heads",
         "_partition_of",
         "_spent",
+        "_start_within",
         "_wake_partitions",
     }
 )

@@ -227,6 +227,7 @@ WORKER = {
     "function _settle_rest": "execute",
     "function _shown": "execute",
     "function _spent": "execute",
+    "function _start_within": "execute",
     "function _state": "execute",
     "function _store_gate": "execute",
     "function _store_limit": "execute",

@@ -22,7 +22,7 @@ BATCH_FROM = {"rows": BATCH_FROM_ROWS, "batched": 1}
 OF_A_BATCH = {"ids", "task_ids", "queues", "limits", "priorities", "due", "created", "payloads", "metas", "partitions"}
 NUMBERS_OF_REST = {0, 1, 3, 4, 6, 8}
 """The places of the arrays of numbers among those of `settle_rest`."""
-NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s", "is_rated"}
+NOT_OF_A_ROW = OF_A_BATCH | {"are_woken", "again_s", "start_within_s"}
 """The columns of a fetch that are filled for a batch alone, or belong to no job."""
 _tokens = count(1001)
 

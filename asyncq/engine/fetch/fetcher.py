@@ -36,10 +36,9 @@ from asyncq.store.database import ReconnectingConnection
 from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
 
-# A claim that a rate counts starts within this time after its fetch was sent, or goes back: the server's period is
-# longer by as much. Where all answers of late took more than half of it, claims have more time: none would ever start.
-LATEST_START_S = 0.1
 OF_LATE = 8
+# Of all answers of late, the fastest took too long for a rate: so much later its claims may start nevertheless.
+START_S = 0.05
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
 
@@ -134,6 +133,7 @@ class Fetcher:
                 else None
             )
         if plain is None or plain.are_woken:
+            wanted = min(wanted, schedule.most_of_partitions)
             limited = await self._claim_limited(worker_id, wanted, forbidden, scan.after)
             self._are_woken = limited.again_s == 0 or len(limited.claims) == wanted
             if len(limited.claims) == wanted:
@@ -211,8 +211,9 @@ class Fetcher:
                 is_late = now_s() - sent_at > HALF_GRACE_S
             if portion is not None:
                 self._answers_s.append(answer.took_s)
-            if fetched.is_rated:
-                start_by = sent_at + max(LATEST_START_S, min(self._answers_s) + LATEST_START_S / 2)
+                self._schedule.took_of_partitions(fetched, wanted, answer.took_s)
+            if fetched.start_within_s is not None:
+                start_by = sent_at + latest_start_s(fetched.start_within_s, min(self._answers_s))
                 claims = [msgspec.structs.replace(claim, start_by=start_by) for claim in fetched.claims]
                 fetched = msgspec.structs.replace(fetched, claims=claims)
             if fetched.claims and is_late:
@@ -294,6 +295,15 @@ class Fetcher:
         self._on_call.no_room()
         self._schedule.wake()
         await anyio.sleep(wait_s)
+
+
+def latest_start_s(start_within_s: float, fastest_s: float) -> float:
+    """How long after its fetch was sent a claim that a rate counts may start; later it goes back.
+
+    The server's period of the rate is longer by `start_within_s`. If all answers take longer than that, claims have
+    more time: none would ever start.
+    """
+    return max(start_within_s, fastest_s + START_S)
 
 
 async def current_flags(forbidden: ForbiddenFlags) -> list[str] | None:

@@ -12,12 +12,13 @@ from asyncq.engine.base.loop_time import loop_time
 from asyncq.engine.base.pace import Pace
 from asyncq.engine.fetch.cursor import Reach
 from asyncq.engine.fetch.inbox import Inbox
-from asyncq.store.claim import START, Place, next_due_s
+from asyncq.store.claim import START, Fetched, Place, next_due_s
 from asyncq.store.database import ReconnectingConnection
 
 # The size of a fetch, and that after a job of a partition. Such a fetch is slower, and no job of it runs until it ends.
 MOST = 500
 MOST_OF_PARTITIONS = 300
+LEAST_OF_RATES = 10
 # The worker fetches jobs for this much time ahead of free slots.
 AHEAD_S = 0.025
 # And for the time that a fetch takes, at most this: a claim that waits for too long goes back.
@@ -40,6 +41,7 @@ class Schedule:
     Attributes:
         is_woken: Whether jobs may have become due since the last fetch began.
         follows: Whether `ClaimNext` was answered since then.
+        most_of_partitions: How many claims a fetch of partitions may want.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Schedule:
         self.may_fetch = may_fetch
         self.is_woken = True
         self.follows = False
+        self.most_of_partitions = MOST
         self.left: Left = "more"
         self._after = START
         self._look_at = 0.0
@@ -115,6 +118,16 @@ class Schedule:
         self._after = after
         self._took_s = loop_time() - self._sent_at
         self._most = MOST_OF_PARTITIONS if any(claim.partition is not None for claim in claims) else MOST
+
+    def took_of_partitions(self, fetched: Fetched, wanted: int, took_s: float) -> None:
+        """A fetch of partitions that wanted so many claims has brought these.
+
+        If they have to start in time, the answer to the next one may take half of that time.
+        """
+        if fetched.start_within_s is not None:
+            self.most_of_partitions = max(LEAST_OF_RATES, int(wanted * fetched.start_within_s / 2 / took_s))
+        elif fetched.claims:
+            self.most_of_partitions = MOST_OF_PARTITIONS
 
     def poll_later(self) -> None:
         """Nothing that was known to become due is left: look after the poll interval."""

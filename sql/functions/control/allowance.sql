@@ -2,8 +2,8 @@
 -- at most as many start as the rate says, and in the long run at least ten elevenths of it. The number of the newest
 -- cell is stored as cell; cells are the starts in it and in the ten before it.
 --
--- A handler starts up to 100 ms after the claim that is counted, see LATEST_START_S of the fetcher. So a period is
--- 100 ms longer here than the rate says.
+-- A handler starts later than the claim that is counted: at most by _start_within. So a period is longer here, by as
+-- much, than the rate says.
 
 -- How many starts a rate allows at a moment; null without a rate.
 create or replace function asyncq._allowance(rate int, per_s float8, cell bigint, cells int[], moment timestamptz) returns int
@@ -14,10 +14,16 @@ create or replace function asyncq._allowance(rate int, per_s float8, cell bigint
     from pg_catalog.unnest(cells) with ordinality as past(used, age) where cell <= asyncq._cell(per_s, moment) + 10) end
   $$;
 
+-- So many seconds after its claim a job has to start, under a rate of this period: a twentieth of it, 0.1 s to 5 s. A
+-- large fetch takes longer than 0.1 s. Claims that are too late are returned, and count.
+create or replace function asyncq._start_within(per_s float8) returns float8
+  language sql immutable parallel safe
+  as $$ select case when per_s > 0 then greatest(0.1, least(per_s / 20, 5)) end $$;
+
 -- The number of the cell of a moment.
 create or replace function asyncq._cell(per_s float8, moment timestamptz) returns bigint
   language sql immutable parallel safe
-  as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / (per_s + 0.1))::bigint $$;
+  as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / (per_s + asyncq._start_within(per_s)))::bigint $$;
 
 -- The number of the newest cell after a start: that of the moment, or a later one. A fetch that began before another
 -- one may lock the partition after it, and must not make the starts of the other one older. A number a period or more
@@ -32,7 +38,7 @@ create or replace function asyncq._newest_cell(per_s float8, cell bigint, moment
 create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
   language sql stable parallel safe
   as $$
-  select pg_catalog.to_timestamp((cell - max(age) + 12) * (per_s + 0.1) / 10)
+  select pg_catalog.to_timestamp((cell - max(age) + 12) * (per_s + asyncq._start_within(per_s)) / 10)
   from pg_catalog.unnest(cells) with ordinality as past(used, age)
   where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
   $$;

@@ -1,4 +1,4 @@
--- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, choice text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, is_rated bool, again_s float8
+-- fetch_partitions(worker int, token bigint, max int, task_ids text, forbidden_flags text[], after_priority int2, after_run_at timestamptz, after_id bigint, now timestamptz, since_s float8, batch_from int, unbatched_ids text, choice text) -> asyncq._claim.*, ids bytea, task_ids bytea, queues text, limits bytea, priorities bytea, due bytea, created bytea, payloads text, metas text, partitions bytea, start_within_s float8, again_s float8
 -- Claims up to max due jobs of partitions, in order of priority, run_at, id; of each partition as many as its limit
 -- allows. Of jobs without a partition that come first it leaves as much room as they need; fetch_jobs claims them. The
 -- answer is that of fetch_jobs. All conditions are in the nodes that lock, as there. Jobs of a partition that are
@@ -6,7 +6,8 @@
 -- exception.
 --
 -- again_s: after so many seconds a worker that got fewer jobs than it wanted has to fetch again; null: nothing is left.
--- partitions are those of the jobs of the batch. is_rated: a rate counts some of these claims.
+-- partitions are those of the jobs of the batch. start_within_s: rates count some of these claims, and so many seconds
+-- after the fetch began they have to start at the latest; null: no rate counts any.
 --
 -- choice: whose jobs the worker takes, see _chosen; null: all. The wakeups of others are not touched.
 with
@@ -304,12 +305,10 @@ kept as (
           = (later.task_id, later.priority, later.at, later.job_id, later.id, 0)
         and wakeup.flags is not distinct from later.flags and (wakeup.ctid in (select row_ctid from wakeups)) is not true offset 0)
   union all
-  select at, partition, job_id, task_id, priority, flags from heard
-  where (row_ctid in (select row_ctid from wakeups)) is not true
+  select at, partition, job_id, task_id, priority, flags from heard where (row_ctid in (select row_ctid from wakeups)) is not true
   union all
   -- A gate that waits for its rate. Other fetches look at its tasks when this wakeup is due.
-  select greatest(
-      asyncq._allowed_at(total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())), coalesce($9, asyncq.now()) + interval '1 ms'),
+  select greatest(asyncq._allowed_at(total_per_s, counts.cell, counts.cells, coalesce($9, asyncq.now())), coalesce($9, asyncq.now()) + interval '1 ms'),
     open_gates.id, 0, -(open_gates.id >> 48)::int, 0, null
   from open_gates cross join lateral (select cell, cells, is_changed from counts where counts.id = open_gates.id) as counts
   where total_rate is not null and (is_heard or counts.is_changed)
@@ -349,7 +348,9 @@ batched_claims as (
     array_send(nullif(created_at, run_at)) as created, array_to_string(payload, chr(30)) as payloads,
     array_to_string(meta::text[], chr(30), '') as metas, array_send(partition) as partitions
   from batch)
-select claimed.*, batched_claims.*, exists (select from mine where got > 0 and (rate is not null or (gates[1] in (select id from open_gates where total_rate is not null)) is true)) as is_rated, case
+select claimed.*, batched_claims.*, asyncq._start_within((
+  select min(least(case when rate is not null then per_s end, case when total_rate is not null then total_per_s end))
+  from mine left join open_gates on open_gates.id = gates[1] where got > 0)) as start_within_s, case
     when (select count(*) from taken) >= $3 then null
     -- This fetch has changed something, and has left wakeups that are due.
     when exists (select from mine)

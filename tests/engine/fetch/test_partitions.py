@@ -150,7 +150,7 @@ async def test_jobs_that_no_fetch_may_take_bring_no_fetch(
     block: str,
 ) -> None:
     """An idle worker sends one query in the time of a poll, although their wakeups are due."""
-    monkeypatch.setattr(fetcher, "LATEST_START_S", 60.0)  # A late start is returned, and has used the rate.
+    monkeypatch.setattr(fetcher, "latest_start_s", lambda *_: 60.0)  # A late start is returned, and has used the rate.
     options, order = BLOCKS[block]
     asked: list[str] = []
     real = ReconnectingConnection.fetch

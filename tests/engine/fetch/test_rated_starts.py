@@ -1,6 +1,9 @@
 """A rate counts claims. It holds for the starts of handlers too, whatever holds these up."""
 
+import asyncio
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,31 @@ from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
 
 COUNT, PER_S = 3, 0.5
+
+
+@task
+async def warm_up() -> None:
+    """Nothing that a rate counts."""
+
+
+async def learn(client: Client, seen: Seen) -> None:
+    """The worker learns how fast fetches of partitions are answered."""
+    for number in range(OF_LATE):
+        await client.add_job(warm_up, queue=f"q{number}")
+        await seen.wait_for(JobCompleted, number + 1)
+
+
+def slow_answers(patch: pytest.MonkeyPatch, slow_s: Callable[[int], float]) -> None:
+    """The answer to a fetch of partitions comes so much later, given how many claims it brings."""
+    fetch = fetcher.fetch_jobs
+
+    async def slow(*args: Any, **options: Any) -> Any:
+        answer = await fetch(*args, **options)
+        if options["of_partitions"]:
+            await asyncio.sleep(slow_s(len(answer.claims)))
+        return answer
+
+    patch.setattr(fetcher, "fetch_jobs", slow)
 
 
 async def test_no_more_handlers_start_in_any_period_than_the_rate_says(
@@ -26,21 +54,51 @@ async def test_no_more_handlers_start_in_any_period_than_the_rate_says(
         if number % 4 == 0:
             time.sleep(1.3 * PER_S)  # noqa: ASYNC251 - it has to block
 
-    @task
-    async def warm_up() -> None:
-        """The worker learns how fast fetches of partitions are answered."""
-
     await make_worker(call).run_once()
     async with make_worker(call, warm_up, concurrency=10).start():
-        for number in range(OF_LATE):
-            await client.add_job(warm_up, queue=f"q{number}")
-            await seen.wait_for(JobCompleted, number + 1)
+        await learn(client, seen)
         jobs = await client.add_jobs([call.job(number) for number in range(8)])
         await seen.wait_for(JobCompleted, OF_LATE + len(jobs))
     busiest = max(sum(0 <= other - start < PER_S for other in starts) for start in starts)
 
     assert (COUNT, len(jobs)) == (busiest, len(starts))
     assert {1} == {event.attempt for event in seen.of(JobCompleted)}
+
+
+async def test_after_a_slow_fetch_jobs_start_whose_rate_has_a_long_period(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Returned claims count: each job would wait for a minute. The fetches before were fast."""
+
+    @task(rate=Rate(1, per="1 min", by="key"))
+    async def call(key: int) -> None:
+        pass
+
+    await make_worker(call).run_once()
+    async with make_worker(call, warm_up, concurrency=10).start():
+        await learn(client, seen)
+        slow_answers(monkeypatch, lambda claims: 0.3)
+        await client.add_jobs([call.job(key) for key in range(10)])
+        await seen.wait_for(JobCompleted, OF_LATE + 10)
+
+    assert [] == seen.of(JobsReturned)
+
+
+async def test_fetches_become_so_small_that_their_jobs_can_start_in_time(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch for all slots takes too long here, and each time all its claims would be returned."""
+
+    @task(rate=Rate(1, per=PER_S, by="key"))
+    async def call(key: int) -> None:
+        pass
+
+    await make_worker(call).run_once()
+    async with make_worker(call, warm_up, concurrency=300).start():
+        await learn(client, seen)
+        slow_answers(monkeypatch, lambda claims: claims * 0.003)
+        await client.add_jobs([call.job(key) for key in range(100)])
+        await seen.wait_for(JobCompleted, OF_LATE + 100)
 
 
 async def test_a_claim_that_has_waited_for_a_slot_too_long_goes_back_before_its_start_is_reported(
@@ -55,7 +113,7 @@ async def test_a_claim_that_has_waited_for_a_slot_too_long_goes_back_before_its_
     await make_worker(call).run_once()
     await client.add_job(call)
     with monkeypatch.context() as patch:
-        patch.setattr(fetcher, "LATEST_START_S", -60.0)
+        patch.setattr(fetcher, "latest_start_s", lambda *_: -60.0)
         worker = make_worker(call, concurrency=1)
         async with worker.start():
             await seen.wait_for(JobsReturned)
@@ -77,7 +135,7 @@ async def test_a_claim_that_no_rate_counts_starts_however_late(
 
     await make_worker(call).run_once()
     await client.add_jobs([call.job().with_options(queue=f"q{number}") for number in range(3)])
-    monkeypatch.setattr(fetcher, "LATEST_START_S", -60.0)
+    monkeypatch.setattr(fetcher, "latest_start_s", lambda *_: -60.0)
     async with make_worker(call, concurrency=10).start():
         await seen.wait_for(JobCompleted, 3)
 

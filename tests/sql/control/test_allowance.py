@@ -13,8 +13,8 @@ from tests.support.jobs import add
 from tests.support.session import Session
 
 PER_S = 10.0
-LATE_S = 0.1
-"""So much later than its claim a handler may start. The period is longer by as much."""
+LATE_S = 0.5
+"""So much later than its claim a handler may start, a twentieth of the period. That is longer by as much."""
 RATE = 5
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 ASK = "select asyncq._allowance($1, $2, $3, $4, $5) as allowed, asyncq._allowed_at($2, $3, $4, $5) as again"
@@ -29,14 +29,14 @@ async def test_without_a_rate_or_a_start_nothing_is_counted(sql: Session) -> Non
 
 
 async def test_starts_count_for_the_period_and_at_most_one_cell_longer(sql: Session) -> None:
-    """In any period at most as many start as the rate says, also if each starts 100 ms after it was counted."""
+    """In any period at most as many start as the rate says, also if each starts 0.5 s after it was counted."""
     cell, cells = await sql.row(SPEND, PER_S, None, None, 2, BEGINNING)
     (_, again) = await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING)
-    moments = [timedelta(seconds=seconds) for seconds in (0, 0.9, 9.9, 10.09, 11.12, 60)]
+    moments = [timedelta(seconds=seconds) for seconds in (0, 0.9, 9.9, 10.49, 11.56, 60)]
     allowed = [(await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING + later))["allowed"] for later in moments]
 
     assert [3, 3, 3, 3, 5, 5] == allowed
-    assert timedelta(seconds=10.1) < again - BEGINNING <= timedelta(seconds=11.11)
+    assert timedelta(seconds=10.5) < again - BEGINNING <= timedelta(seconds=11.55)
 
 
 async def test_no_period_has_more_starts_than_the_rate_and_few_have_much_less(sql: Session) -> None:
@@ -65,7 +65,7 @@ async def test_a_fetch_that_began_before_another_one_makes_no_starts_older(sql: 
     cells: Any = None
     for moment in (BEGINNING, BEGINNING - timedelta(seconds=1.5)):
         cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, moment)
-    moments = [timedelta(seconds=seconds) for seconds in (0, 9.9, 10.09, 11.12)]
+    moments = [timedelta(seconds=seconds) for seconds in (0, 9.9, 10.49, 11.56)]
     allowed = [(await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING + later))["allowed"] for later in moments]
 
     assert [3, 3, 3, 5] == allowed
@@ -73,10 +73,30 @@ async def test_a_fetch_that_began_before_another_one_makes_no_starts_older(sql: 
 
 async def test_numbers_of_cells_a_period_ahead_do_not_count(sql: Session) -> None:
     """They were written for a longer period, or before the clock was set back."""
-    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, BEGINNING + timedelta(seconds=11.2))
+    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, BEGINNING + timedelta(seconds=11.6))
     cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, BEGINNING)
 
     assert 4 == (await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("per_s", "within_s"), [(None, None), (0.1, 0.1), (2, 0.1), (10, 0.5), (100, 5.0), (86_400, 5.0)]
+)
+async def test_the_time_to_start_is_a_twentieth_of_the_period_within_bounds(
+    sql: Session, per_s: float | None, within_s: float | None
+) -> None:
+    """A fetch of many partitions takes longer than 0.1 s."""
+    assert within_s == await sql.value("select asyncq._start_within($1)", per_s)
+
+
+async def test_the_shortest_period_of_the_claims_of_a_fetch_decides(sql: Session) -> None:
+    """That of a total counts too."""
+    await declare(sql, t={"rate": 5, "per_s": 60, "by": ["k"], "total_rate": 5, "total_per_s": 20})
+    await add(sql, payload='{"k": 1}')
+    ids = array_text(await sql.values("select id from asyncq._tasks"))
+    rows = await sql.run("fetch_partitions", 1, 1, 10, ids, *[None] * 6, 100, "{}", None)
+
+    assert 1.0 == rows[0]["start_within_s"]
 
 
 RATED = {
@@ -88,7 +108,7 @@ RATED = {
 
 
 @pytest.mark.parametrize("limits", RATED.values(), ids=RATED)
-async def test_a_fetch_says_whether_a_rate_counts_its_claims(sql: Session, limits: Any) -> None:
+async def test_a_fetch_says_how_soon_claims_have_to_start_that_a_rate_counts(sql: Session, limits: Any) -> None:
     """A worker returns such claims if they do not start soon."""
     await declare(sql, **copy.deepcopy(limits))
     if "queues" in limits:
@@ -97,6 +117,6 @@ async def test_a_fetch_says_whether_a_rate_counts_its_claims(sql: Session, limit
     ids = array_text(await sql.values("select id from asyncq._tasks"))
     rows = [await sql.run("fetch_partitions", 1, token, 10, ids, *[None] * 6, 100, "{}", None) for token in (1, 2)]
 
-    assert [(limits is not RATED["another task"], 1), (False, 0)] == [
-        (answer[0]["is_rated"], sum(row["id"] is not None for row in answer)) for answer in rows
+    assert [(None if limits is RATED["another task"] else 3.0, 1), (None, 0)] == [
+        (answer[0]["start_within_s"], sum(row["id"] is not None for row in answer)) for answer in rows
     ]
