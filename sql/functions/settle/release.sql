@@ -67,41 +67,47 @@ begin
     union all
     select given.id, case given.end_state when 'completed' then 'written' else given.end_state end
     from unnest(ended, end_states) as given(id, end_state);
-  -- While the rows still have their claims. Only workers that are unlocked by force leave no error. An id of a job is
-  -- used twice if its sequence was not copied to another server: a row that is left of it must not stop the settlement.
-  -- An error in an envelope could not be opened after a cut; the worker has cut it before. Its first word is the name
-  -- of the package, in two parts here, because it is not the name of the schema.
-  insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
-    select job.id, job.lock_token, coalesce(asyncq.now() - make_interval(secs => given.duration_s), job.locked_at), asyncq.now(),
-      job.locked_by, coalesce(job.attempts_made, job.attempts) + 1, given.kind,
-      case when length(given.error) > 4000 and not starts_with(given.error, 'async' || 'q:1:')
-        then left(given.error, 1980) || E'\n... cut ...\n' || right(given.error, 1980)
-        else coalesce(given.error, 'WorkerLost: worker ' || job.locked_by || ' was unlocked by force') end
-    from unnest(ids, kinds, durations_s, errors) as given(id, kind, duration_s, error)
-    join asyncq._jobs as job on job.id = any(array[given.id])
-    where given.kind is not null and job.locked_by is not null
-    on conflict do nothing;
-  return query
-    update asyncq._jobs as job
-    set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
-      -- If the attempts were used up meanwhile (the key was given to a newer request), the job stays discarded.
-      attempts = least(job.attempts + coalesce(given.attempts, 0), greatest(job.attempts, job.max_attempts)),
-      -- A discarded job gets all attempts at once, but has made only one more.
-      attempts_made = case when job.attempts_made is not null or given.attempts > 1
-        then coalesce(job.attempts_made, job.attempts) + least(coalesce(given.attempts, 0), 1) end,
-      run_at = coalesce(greatest(job.run_at, asyncq.now()) + make_interval(secs => given.delay_s), job.run_at),
-      last_error = coalesce(given.error, job.last_error),
-      payload = coalesce(given.payload::json, job.payload),
-      -- A run began: a returned claim has neither.
-      expires_at = case when coalesce(given.attempts, 0) = 0 and given.interruptions is null then job.expires_at end,
-      interruptions = coalesce(given.interruptions, job.interruptions)
-    from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions, payloads)
-      as given(id, attempts, delay_s, error, interruptions, payload)
-    -- One probe for each claim, whatever the planner expects of the arrays. Jobs that run again have no claim any more.
-    where job.id = any(array[given.id]) and job.locked_by is not null
-    returning job.id, 'written';
-  if watched is not null then
-    perform asyncq._tell_discarded(watched);
+  -- All others wait. Mostly there are none: a job that a client awaits has completed.
+  if exists (
+    select from unnest(ids) as given(id)
+    where given.id is not null and (given.id = any(cancelled || reruns || ended)) is not true)
+  then
+    -- While the rows still have their claims. Only workers that are unlocked by force leave no error. An id of a job
+    -- is used twice if its sequence was not copied to another server: a row that is left of it must not stop the
+    -- settlement. An error in an envelope could not be opened after a cut; the worker has cut it before. Its first word
+    -- is the name of the package, in two parts here, because it is not the name of the schema.
+    insert into asyncq._attempts (job_id, lock_token, started_at, ended_at, worker_id, number, kind, error)
+      select job.id, job.lock_token, coalesce(asyncq.now() - make_interval(secs => given.duration_s), job.locked_at), asyncq.now(),
+        job.locked_by, coalesce(job.attempts_made, job.attempts) + 1, given.kind,
+        case when length(given.error) > 4000 and not starts_with(given.error, 'async' || 'q:1:')
+          then left(given.error, 1980) || E'\n... cut ...\n' || right(given.error, 1980)
+          else coalesce(given.error, 'WorkerLost: worker ' || job.locked_by || ' was unlocked by force') end
+      from unnest(ids, kinds, durations_s, errors) as given(id, kind, duration_s, error)
+      join asyncq._jobs as job on job.id = any(array[given.id])
+      where given.kind is not null and job.locked_by is not null
+      on conflict do nothing;
+    return query
+      update asyncq._jobs as job
+      set locked_by = null, locked_at = null, lock_token = null, updated_at = asyncq.now(),
+        -- If the attempts were used up meanwhile (the key was given to a newer request), the job stays discarded.
+        attempts = least(job.attempts + coalesce(given.attempts, 0), greatest(job.attempts, job.max_attempts)),
+        -- A discarded job gets all attempts at once, but has made only one more.
+        attempts_made = case when job.attempts_made is not null or given.attempts > 1
+          then coalesce(job.attempts_made, job.attempts) + least(coalesce(given.attempts, 0), 1) end,
+        run_at = coalesce(greatest(job.run_at, asyncq.now()) + make_interval(secs => given.delay_s), job.run_at),
+        last_error = coalesce(given.error, job.last_error),
+        payload = coalesce(given.payload::json, job.payload),
+        -- A run began: a returned claim has neither.
+        expires_at = case when coalesce(given.attempts, 0) = 0 and given.interruptions is null then job.expires_at end,
+        interruptions = coalesce(given.interruptions, job.interruptions)
+      from unnest(ids, _release.attempts, delays_s, errors, _release.interruptions, payloads)
+        as given(id, attempts, delay_s, error, interruptions, payload)
+      -- One probe for each claim, whatever the planner expects of the arrays. Jobs that run again have no claim.
+      where job.id = any(array[given.id]) and job.locked_by is not null
+      returning job.id, 'written';
+    if watched is not null then
+      perform asyncq._tell_discarded(watched);
+    end if;
   end if;
   if limited is not null then
     perform asyncq._wake_partitions(limited);

@@ -33,19 +33,21 @@ begin
     select ended.id, ended.ending
     from asyncq._release(
       held, ends, attempts, delays_s, errors, interruptions, kinds, durations_s, results => results, payloads => payloads) as ended;
-  return query
-    select given.id, case when
-        exists (
-          select from asyncq._jobs as job
-          where job.id = given.id and job.locked_by = worker and job.lock_token = given.token)
-        or exists (
-          select from asyncq._batches as batch
-          cross join lateral (select width_bucket(given.id, batch.ids)) as member(ordinal)
-          where batch.locked_by = worker and batch.lock_token = given.token
-            and case when batch.ids[member.ordinal] = given.id then get_bit(batch.unsettled, member.ordinal - 1) = 1 end)
-      then 'held' else 'lost' end
-    from unnest(ids, tokens, held) as given(id, token, held)
-    where given.held is null;
+  if array_position(held, null) is not null then
+    return query
+      select given.id, case when
+          exists (
+            select from asyncq._jobs as job
+            where job.id = given.id and job.locked_by = worker and job.lock_token = given.token)
+          or exists (
+            select from asyncq._batches as batch
+            cross join lateral (select width_bucket(given.id, batch.ids)) as member(ordinal)
+            where batch.locked_by = worker and batch.lock_token = given.token
+              and case when batch.ids[member.ordinal] = given.id then get_bit(batch.unsettled, member.ordinal - 1) = 1 end)
+        then 'held' else 'lost' end
+      from unnest(ids, tokens, held) as given(id, token, held)
+      where given.held is null;
+  end if;
 end
 $$;
 
