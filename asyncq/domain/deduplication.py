@@ -46,13 +46,18 @@ def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]
         "rerun": spec.rerun,
         "idempotency_key": spec.idempotency_key,
         "idempotency_window_s": spec.idempotency_key and window.total_seconds(),
-        **(msgspec.structs.asdict(extras) if (extras := extras_of(spec.timeout, spec.keep)) else {}),
+        **(
+            msgspec.structs.asdict(extras)
+            if (extras := extras_of(spec.timeout, spec.keep, None, spec.if_failed))
+            else {}
+        ),
         "expires_s": _seconds(spec.expires),
         "expires_at": _moment(spec.expires),
         "deadline_s": _seconds(spec.deadline),
         "deadline_at": _moment(spec.deadline),
+        "after": spec.after,
     }
-    return {name: value for name, value in said.items() if value or (name == "keep_s" and value is not None)}
+    return {name: value for name, value in said.items() if value or (name in ("keep_s", "after") and value is not None)}
 
 
 def singleton_key(task: str, subject: str | None = None) -> str:
@@ -85,6 +90,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     expires_at: datetime | None = None
     deadline_s: float | None = None
     deadline_at: datetime | None = None
+    after: tuple[int, ...] | None = None
 
 
 def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[str, str] | None = None) -> str | None:
@@ -105,12 +111,15 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         window_s=None if spec.idempotency_key is None else window.total_seconds(),
     )
     watcher = spec.returns.watcher
-    if spec.timeout is not None or spec.keep is not None or watcher is not None:
-        record.extras = extras_of(spec.timeout, spec.keep, watcher)
+    if_failed = spec.if_failed if spec.after and spec.if_failed != "wait" else None
+    if spec.timeout is not None or spec.keep is not None or watcher is not None or if_failed is not None:
+        record.extras = extras_of(spec.timeout, spec.keep, watcher, if_failed)
     if spec.expires is not None:
         record.expires_s, record.expires_at = _seconds(spec.expires), _moment(spec.expires)
     if spec.deadline is not None:
         record.deadline_s, record.deadline_at = _seconds(spec.deadline), _moment(spec.deadline)
+    if spec.after:
+        record.after = spec.after
     if spec.singleton or spec.unique is not None:
         policy = spec.unique or SINGLETON
         key = (

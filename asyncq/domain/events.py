@@ -181,6 +181,20 @@ class JobsExpired(Event, frozen=True, kw_only=True):
     job_ids: tuple[int, ...]
 
 
+class JobsReleased(Event, frozen=True, kw_only=True):
+    """This worker looked at jobs that waited for others: they may start now, or ended as cancelled."""
+
+    released: tuple[int, ...]
+    cancelled: tuple[int, ...]
+
+
+class JobBlocked(Event, frozen=True, kw_only=True):
+    """A job waits for one that was discarded: it stays pending until that one is retried, or somebody acts."""
+
+    waiter: int
+    failed: int
+
+
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next round tries again."""
 

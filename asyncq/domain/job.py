@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, TypedDi
 import msgspec
 
 from asyncq.domain import hints
+from asyncq.domain.after import AFTER_CODE, HasId, IfFailed, as_after, check_after, check_if_failed
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.meta import check_meta
@@ -66,6 +67,10 @@ class JobOptions(TypedDict, total=False):
         deadline: The end of all its attempts, in the same forms: a run is cut off then, and no retry starts later.
         keep: How long it is kept after its end, with its payload and result: a duration; False for not at all. It
             replaces the time of the task and of the worker.
+        after: Jobs that have to end first: their ids, or what `add_job` returned; at most 100,000. The job is pending
+            until then.
+        if_failed: What happens if one of these is discarded: it stays pending (`"wait"`, the default), is cancelled
+            (`"cancel"`), or starts in any case (`"run"`), also if one is cancelled.
     """
 
     queue: str | None
@@ -86,6 +91,8 @@ class JobOptions(TypedDict, total=False):
     expires: Duration | datetime | None
     deadline: Duration | datetime | None
     keep: Keep | None
+    after: Iterable[int | HasId] | None
+    if_failed: IfFailed | None
 
 
 # Characters that break a log line or a terminal.
@@ -123,6 +130,7 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
         meta: An object, as JSON text, that is stored with the job.
         unique: A `UniquePolicy`, which prevents the add beside certain jobs; none by default.
         keep: For how many seconds the ended job is kept, 0 for not at all; as its task by default.
+        after: The ids of the jobs that have to end first; None for none.
         returns: How its result is read; `task.job(...)` sets it. It counts in no comparison.
     """
 
@@ -146,6 +154,8 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
     expires: timedelta | datetime | None = None
     deadline: timedelta | datetime | None = None
     keep: float | None = None
+    after: tuple[int, ...] | None = None
+    if_failed: IfFailed | None = None
     returns: Returns = _ANY_RESULT
 
     @property
@@ -160,8 +170,8 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
 
     @property
     def is_keyless(self) -> bool:
-        """Whether the job has no job key, policy or idempotency key, and so depends on no other jobs."""
-        return self.job_key is self.unique is self.idempotency_key is None and not self.singleton
+        """Whether the job has no job key, policy, idempotency key or `after`, and so depends on no other jobs."""
+        return self.job_key is self.unique is self.idempotency_key is self.after is None and not self.singleton
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Copy the spec with other options.
@@ -196,6 +206,8 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
                 given[name] = _limit(functools.partial(as_expiry, name=name), given[name], name)
         if "keep" in given:
             given["keep"] = _limit(as_keep_s, given["keep"], "keep")
+        if "after" in given:
+            given["after"] = as_after(given["after"])
         spec = msgspec.structs.replace(self, **given)
         check(spec)
         return spec
@@ -381,6 +393,8 @@ def check(spec: JobSpec) -> None:
         _refuse(f"timeout of a JobSpec must be a Timeout, got {spec.timeout!r}", "GWBDU", "timeout")
     if spec.keep is not None and spec.keep != 0.0:
         _limit(as_keep_s, spec.keep, "keep")
+    if spec.after is not None or spec.if_failed is not None:
+        _check_after(spec)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -388,6 +402,18 @@ def _is_name(task: str) -> bool:
     """Whether the name is valid for a task; most jobs have the name of the job before."""
     _check_text("identifier", task, MAX_NAME, "GWBID")
     return bool(task) and not CONTROL.search(task)
+
+
+def _check_after(spec: JobSpec) -> None:
+    """Check the options about jobs that have to end first, as sql/functions/workflow/after.sql does."""
+    if spec.after is None:
+        said = "if_failed says what becomes of a job whose after has failed: it needs after"
+        _refuse(said, AFTER_CODE, "if_failed")
+    check_after(spec.after)
+    if spec.job_key is not None:
+        _refuse("after goes without job_key: an add changes the waiting job that has its key", AFTER_CODE, "after")
+    if spec.if_failed is not None:
+        check_if_failed(spec.if_failed)
 
 
 def _check_policy(spec: JobSpec) -> None:

@@ -108,28 +108,31 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     """The column `extras` of a job: options that few jobs have.
 
     `timeout_s` is the hard limit. `keep_s` is the time for which it is kept after its end, 0 if it is not. `watchers`
-    are the channels on which its end is notified.
+    are the channels on which its end is notified. `if_failed` is that of a job that waits for others, except wait.
     """
 
     timeout_s: float | None = None
     soft_s: float | None = None
     keep_s: float | None = None
     watchers: tuple[str, ...] | None = None
+    if_failed: str | None = None
 
 
 NO_EXTRAS = Extras()
 
 
-def extras_of(timeout: Timeout | None, keep_s: float | None, watcher: str | None = None) -> Extras | None:
+def extras_of(
+    timeout: Timeout | None, keep_s: float | None, watcher: str | None = None, if_failed: str | None = None
+) -> Extras | None:
     """The options of a job that it has in the column `extras`; None without any.
 
     `watcher` is the channel of a client; empty for one that will ask.
     """
-    if timeout is None and keep_s is None and watcher is None:
+    if timeout is None and keep_s is None and watcher is None and if_failed is None:
         return None
     hard_s, soft_s = (None, None) if timeout is None else (timeout.hard_s, timeout.soft_s)
     watchers = None if watcher is None else (watcher,) if watcher else ()
-    return Extras(hard_s, soft_s, keep_s, watchers)
+    return Extras(hard_s, soft_s, keep_s, watchers, if_failed)
 
 
 Keep = Duration | Literal[False]

@@ -12,7 +12,7 @@ from asyncq.domain.share import Choice
 from asyncq.domain.task import Registry
 from asyncq.engine.base.groups import WorkerTasks
 from asyncq.engine.base.identity import Identity
-from asyncq.engine.base.lease import Lease
+from asyncq.engine.base.lease import BEATS_A_LEASE, Lease
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.canceller import Canceller
 from asyncq.engine.collector import Collector, collects
@@ -44,6 +44,7 @@ from asyncq.engine.run.run import Run
 from asyncq.engine.run.stuck import Stuck
 from asyncq.engine.run.transactions import HandlerResources
 from asyncq.engine.settle.claim_next import ClaimNext
+from asyncq.engine.settle.closer import Closer
 from asyncq.engine.settle.completer import Completer
 from asyncq.engine.settle.outbox import Outbox
 from asyncq.engine.settle.reporter import Reporter
@@ -80,7 +81,7 @@ class Parts:
         self.heartbeat = Heartbeat(database, options, registry, self.lease, choice)
         self._make_executor(database, around)
         self._make_fetcher(self.tasks.start_soon)
-        self._make_completer(database, self.tasks.start_soon, once=once)
+        self._make_completer(database, self.tasks.start_soon, listens=listens, once=once)
         lines = [self.writing, self.reading]
         self.fallback = FallbackHeartbeat(lines, identity, self.start_gate, self.heartbeat, self.stuck)
         # A worker without LISTEN checks for changed items as often as for jobs.
@@ -160,7 +161,9 @@ class Parts:
         )
         self.canceller = Canceller(identity, inbox, self.executor, self.start_gate)
 
-    def _make_completer(self, database: Database, start_soon: Callable[..., None], *, once: bool) -> None:
+    def _make_completer(
+        self, database: Database, start_soon: Callable[..., None], *, listens: bool, once: bool
+    ) -> None:
         """Make the parts that write the results of runs, and the job loops."""
         line, observers, inbox, outbox = self.writing, self._observers, self.inbox, self.outbox
         self.wake_ups = WakeUps(line, observers, self.schedule, self.on_call, start_soon, once=once)
@@ -168,6 +171,9 @@ class Parts:
         if collects(self.identity.registry):
             is_last = partial(self._has_all_due, once=once)
             self.collector = Collector(self.identity, inbox.buffer, observers, is_last=is_last)
+        # A worker without LISTEN looks as often as for jobs.
+        every_s = self._options.lease_s / BEATS_A_LEASE if listens else self._options.poll_s
+        self.closer = Closer(self.reading, observers, self.schedule, every_s=every_s)
         claim_next = ClaimNext(line, self.identity, inbox, self.schedule, self.unconfirmed)
         self.completer = Completer(
             line,
@@ -176,6 +182,7 @@ class Parts:
             self.reporter,
             claim_next,
             settled=self.wake_ups.settled,
+            look=self.closer.hurry,
             results=self.results,
             keeps_errors=self._options.error_retention_s is not None,
             envelopes=database.envelopes,

@@ -195,6 +195,7 @@ class Supervisor:
             await parts.maintenance.once()
         else:
             parts.maintenance.start(group, self._options.lease_s / BEATS_A_LEASE)
+            group.start_soon(parts.closer.run_for_ever)
             if self._options.listen:
                 await group.start(self._listen)
         group.start_soon(parts.tally.run_for_ever)
@@ -220,7 +221,7 @@ class Supervisor:
 
     def _heard(self, text: str) -> None:
         """Handle a wake-up: a job may be due, something may be paused, or a test may have moved the clock."""
-        if not self.parts.pauses.heard(text):
+        if not self.parts.closer.heard(text) and not self.parts.pauses.heard(text):
             self.parts.on_call.heard(text)
         if self._allow_test_clock:
             self.parts.cron.wake()
@@ -248,7 +249,7 @@ class Supervisor:
         await _any_of(self._calm, stop.asked.wait)
 
     async def _calm(self) -> None:
-        while not self.parts.is_calm:
+        while not self.parts.is_calm or await self.parts.closer.look():
             self._progress.clear()
             await self._progress.wait()
 

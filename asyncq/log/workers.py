@@ -91,6 +91,10 @@ SENTENCES: Table = {
         mb=lambda e: e.bytes / 1_000_000,
         days=lambda e: e.oldest_s / 86_400,
     ),
+    on.JobsReleased: debug("jobs that waited for others: %(released)s may start, %(cancelled)s end as cancelled"),
+    on.JobBlocked: error(
+        "job %(waiter)s waits for job %(failed)s, which has failed for good: retry that one, or cancel the first"
+    ),
     on.JobsExpired: info("ended %(count)s waiting jobs that had expired: %(job_ids)s", count=lambda e: len(e.job_ids)),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),
     on.TasksLeftBehind: warning(

@@ -63,8 +63,11 @@ async def claim_next(
 
 async def settle_rest(
     line: ReconnectingConnection, worker_id: int, settlements: Collection[Settlement]
-) -> dict[int, Ending]:
-    """Write the ends that `complete` does not write; returns the id of each job -> the result of its settlement."""
+) -> dict[int | None, Ending]:
+    """Write the ends that `complete` does not write; returns the id of each job -> the result of its settlement.
+
+    The key None says that there are waiters to look at.
+    """
     items = sorted(settlements, key=_id)
     ids, tokens = _claims(items)
     rows = await line.fetch(

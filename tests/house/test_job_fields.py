@@ -17,7 +17,12 @@ from asyncq.domain.unique import UniquePolicy
 from asyncq.store.statements import folder
 
 # These say something about another field, and are nothing without it.
-DEPENDENT = {"subject": {"singleton": True}, "force": {"singleton": True}, "rerun": {"singleton": True}}
+DEPENDENT = {
+    "subject": {"singleton": True},
+    "force": {"singleton": True},
+    "rerun": {"singleton": True},
+    "if_failed": {"after": (1,)},
+}
 # The names in SQL of fields that Python calls otherwise.
 FIELDS = {"identifier": "task", "queue_name": "queue"}
 NOT_OF_THE_JOB = {"checks_slots"}
@@ -39,6 +44,8 @@ VALUES = {
     "expires": timedelta(seconds=60),
     "deadline": timedelta(seconds=60),
     "keep": 0.0,
+    "after": (1,),
+    "if_failed": "run",
     "returns": Returns(watcher="channel"),
 }
 # Only a client that reads ends sets it, and a role that may only call enqueue reads none.

@@ -21,7 +21,7 @@ FOR_CALLERS = {
     "_end_jobs": {"_release", "_complete_claim"},
     "_rerun_jobs": {"_release", "_complete_claim"},
 }
-END_WAITING_JOBS = {"_administer_jobs", "_expire_jobs", "_prune", "_remove_job", "_replace_jobs", "cleanup"}
+END_WAITING_JOBS = {"_administer_jobs", "_expire_jobs", "_look", "_prune", "_remove_job", "_replace_jobs", "cleanup"}
 
 # These delete rows or empty batches, and end no claim.
 END_NONE = {

@@ -60,6 +60,8 @@ _worker_id = attrgetter("worker_id")
 class Completer:
     """The only writer of a worker's settlements; `settled` is called with written ones: a partition may have room.
 
+    `look` is called after an end of a job for which other jobs wait.
+
     `keeps_errors` says whether failed attempts are recorded; `envelopes` may encode their errors.
     """
 
@@ -72,6 +74,7 @@ class Completer:
         claim_next: ClaimNext,
         *,
         settled: Callable[[Iterable[Settlement]], None],
+        look: Callable[[], None],
         results: Results,
         keeps_errors: bool,
         envelopes: Envelopes | None,
@@ -82,6 +85,7 @@ class Completer:
         self._reporter = reporter
         self._claim_next = claim_next
         self._settled = settled
+        self._look = look
         self._results = results
         self._keeps_errors = keeps_errors
         self._envelopes = envelopes
@@ -225,6 +229,8 @@ class Completer:
         """Write all other ends. A job that another transaction locks is put off; a lost claim may be uncertain."""
         await self._back_off_partitions(worker_id, [ended.settlement for ended in part if ended.settlement.backs_off])
         endings = await store.settle_rest(self._line, worker_id, [self._written(ended) for ended in part])
+        if None in endings:
+            self._look()
         by_ending: defaultdict[Ending, list[Ended]] = defaultdict(list)
         for ended in part:
             by_ending[endings[ended.settlement.id]].append(ended)

@@ -114,7 +114,7 @@ create or replace function asyncq._all_ask_alike(jobs asyncq._new_job[]) returns
   language sql immutable
   as $$
   select bool_and(coalesce(
-    given.job_key is null and given.idempotency_key is null and given.rerun is not true
+    given.job_key is null and given.idempotency_key is null and given.after is null and given.rerun is not true
     and (given.unique_key is null
       or given.on_conflict in ('ignore', 'reject')
       and (given.states is null or given.states @> '{available,scheduled}')

@@ -1,5 +1,6 @@
 -- Add jobs. Every add from SQL or Python calls this, except that of a single job without a key.
--- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks.
+-- Jobs with a key are added in three steps: lock, check, act. Lock order: key locks, jobs, tasks. Jobs that others wait
+-- for are locked with those that have the keys.
 -- Workers are notified at commit, once a transaction.
 --
 -- Returns one row. ids are the jobs that fulfil the requests, in their order. The other arrays describe the jobs that
@@ -19,17 +20,22 @@ declare
   -- Whether a job has a key under a unique policy or an idempotency key; and whether one has a job key.
   asks boolean;
   has_job_keys boolean;
+  -- Whether one waits for other jobs.
+  waits boolean;
   keys text := 'new';
 begin
   if coalesce(cardinality(jobs), 0) = 0 then
     return;
   end if;
   perform asyncq._check_jobs(jobs);
-  select bool_or(job.unique_key is not null or job.idempotency_key is not null), bool_or(job.job_key is not null)
-    into asks, has_job_keys
+  select bool_or(job.unique_key is not null or job.idempotency_key is not null), bool_or(job.job_key is not null),
+      bool_or(job.after is not null)
+    into asks, has_job_keys, waits
     from unnest(jobs) as job;
   if asks or has_job_keys then
     keys := asyncq._lock_key_holders(jobs, asks);
+  elsif waits then
+    perform asyncq._lock_awaited(jobs, '{}');
   end if;
   if keys = 'new' then
     perform asyncq._store_tasks(array_agg(job.identifier)) from unnest(jobs) as job;

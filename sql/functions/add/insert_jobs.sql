@@ -15,20 +15,22 @@ declare
     select from asyncq._tasks as task where task.limit_id is not null and (same is null or task.identifier = same));
   ids bigint[];
   partitioned bigint[];
+  pending bigint[];
 begin
   with added as (
     -- The ids are drawn in the order of the rows, the answer is sorted by them.
     insert into asyncq._jobs
       (run_at, created_at, updated_at, task_id, priority, max_attempts, partition, queue, key, flags, payload, meta, unique_key,
-        keep_until, keep_states, extras, expires_at, deadline_at)
-    select coalesce(job.run_at, moment), moment, moment, job.task_id, asyncq._priority(job.priority),
+        keep_until, keep_states, extras, expires_at, deadline_at, due_at)
+    select case when job.after is null then coalesce(job.run_at, moment) else '9999-01-01 00:00:00+00' end, moment, moment, job.task_id, asyncq._priority(job.priority),
       asyncq._max_attempts(job.max_attempts),
       case when job.queue_name is not null or is_limited then asyncq._partition_of(job.task_id, job.queue_name, job.payload) end,
       job.queue_name, job.job_key, job.flags, coalesce(job.payload, '{}'), job.meta, job.unique_key,
       asyncq._kept_until(job.states, job.period, job.window_s, job.extras, moment),
       asyncq._kept_states(job.states, job.idempotency_key), job.extras,
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
-      asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
+      asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment),
+      case when job.after is not null then coalesce(job.run_at, moment) end
     from (
       -- An old snapshot may show two rows of one name, one of which is gone.
       select given.*, case
@@ -40,8 +42,11 @@ begin
       -- In their order; and with an offset, so that the task is not looked up once more for the condition.
       order by given.ordinality offset 0) as job
     where job.task_id is not null
-    returning id, partition)
-  select array_agg(id order by id), array_agg(id) filter (where partition is not null) into ids, partitioned from added;
+    returning id, partition, due_at)
+  select array_agg(id order by id), array_agg(id) filter (where partition is not null),
+      array_agg(id) filter (where due_at is not null)
+    into ids, partitioned, pending
+    from added;
   if coalesce(cardinality(ids), 0) <> cardinality(jobs) then
     raise exception using errcode = '40001',
       message = 'a task vanished while its job was added; the same call will work';
@@ -49,12 +54,17 @@ begin
   if partitioned is not null then
     perform asyncq._wake_partitions(partitioned);
   end if;
+  if pending is not null then
+    perform asyncq._add_waits(ids[given.ordinality], given.after)
+      from unnest(jobs) with ordinality as given where given.after is not null;
+  end if;
   return ids;
 end
 $$;
 
 -- Add one job without a key or policy, which the caller has checked: as _add_jobs does, at a third of its cost. Returns
--- null, and does nothing, if its task is not stored yet or about to be removed; then _add_jobs has to add the job.
+-- null, and does nothing, if its task is not stored yet or about to be removed, or if the job waits for others; then
+-- _add_jobs has to add it.
 create or replace function asyncq._add_keyless_job(job asyncq._new_job) returns bigint
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
@@ -74,7 +84,7 @@ begin
       asyncq._kept_until(null, null, null, job.extras, moment),
       asyncq._limit_at(job.expires_at, job.expires_s, job.run_at, moment),
       asyncq._limit_at(job.deadline_at, job.deadline_s, job.run_at, moment)
-    from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null
+    from asyncq._tasks as known where known.identifier = job.identifier and known.retired_in is null and job.after is null
     returning id, partition, task_id, priority into stored;
   -- As _wake_partitions does, whose statement for many jobs takes four times as long.
   if stored.partition is not null then

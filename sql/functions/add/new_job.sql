@@ -10,7 +10,7 @@ create or replace function asyncq._new_job(
   select pg_catalog.jsonb_populate_record(
     row(
       identifier, payload, queue_name, run_at, max_attempts, job_key, priority, flags, job_key_mode,
-      null, null, null, null, null, null, null, null, null, null, null, null, null)::asyncq._new_job,
+      null, null, null, null, null, null, null, null, null, null, null, null, null, null)::asyncq._new_job,
     extra)
   $$;
 
@@ -24,7 +24,7 @@ create or replace function asyncq._extra(options jsonb, identifier text, queue_n
   as $$
 declare
   known constant text[] := '{meta,unique,singleton,subject,force,rerun,idempotency_key,idempotency_window_s}'::text[]
-    || '{timeout_s,soft_s,expires_s,expires_at,deadline_s,deadline_at,keep_s}'::text[];
+    || '{timeout_s,soft_s,expires_s,expires_at,deadline_s,deadline_at,keep_s,after,if_failed}'::text[];
   unknown text;
   size int;
   -- The options without nulls, meta and unique.
@@ -118,7 +118,7 @@ begin
   if options ? 'meta' then
     extra := extra || jsonb_build_object('meta', options -> 'meta');
   end if;
-  return nullif(extra || asyncq._extras(given), '{}');
+  return nullif(extra || asyncq._extras(given) || asyncq._after(given, job_key), '{}');
 end
 $$;
 

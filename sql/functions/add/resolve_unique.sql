@@ -45,7 +45,7 @@ begin
         select matched.id, matched.state from asyncq._matches(given.unique_key, given.states, given.period, moment) as matched
         where request.id is null and given.on_conflict <> 'add'
         order by case
-            when given.rerun is not true or matched.state in ('scheduled', 'available', 'retryable') then 0
+            when given.rerun is not true or matched.state in ('scheduled', 'available', 'retryable', 'pending') then 0
             when matched.state = 'active' then 1
             else 2
           end, matched.created_at desc, matched.id desc limit 1) as other on true) as placed;
@@ -136,7 +136,7 @@ begin
   if cardinality(jobs) = 0 then
     return;
   end if;
-  select array_agg(matched.id) filter (where matched.state in ('scheduled', 'available', 'retryable')),
+  select array_agg(matched.id) filter (where matched.state in ('scheduled', 'available', 'retryable', 'pending')),
       array_agg(matched.id) filter (where matched.state = 'active'),
       array_agg(matched.id) filter (where matched.state in ('completed', 'cancelled', 'discarded'))
     into waiting, running, ended

@@ -10,6 +10,7 @@
 --   reschedule   arguments that are not null are set
 --   retry        if an attempt has failed: attempts are 0, and it is due now; last_error stays until the next failure
 --
+-- A pending job keeps waiting for other jobs: reschedule sets the time that it gets then.
 -- With a filter (see find_jobs) a job that does not match it any more, once it is locked, is left alone.
 create or replace function asyncq._administer_jobs(
   act text, job_ids bigint[], error_message text default null, run_at timestamptz default null, priority int default null,
@@ -81,7 +82,8 @@ begin
       where job.id = any(held);
   when 'reschedule' then
     update asyncq._jobs as job
-      set run_at = coalesce(_administer_jobs.run_at, job.run_at), priority = coalesce(_administer_jobs.priority, job.priority),
+      set run_at = case when job.due_at is null then coalesce(_administer_jobs.run_at, job.run_at) else job.run_at end,
+        due_at = case when job.due_at is not null then coalesce(_administer_jobs.run_at, job.due_at) end, priority = coalesce(_administer_jobs.priority, job.priority),
         attempts = coalesce(_administer_jobs.attempts, job.attempts),
         max_attempts = coalesce(_administer_jobs.max_attempts, job.max_attempts),
         attempts_made = case when coalesce(_administer_jobs.attempts, _administer_jobs.max_attempts) is null
@@ -93,12 +95,13 @@ begin
       where job.id = any(held);
   when 'retry' then
     update asyncq._jobs as job
-      set run_at = moment, attempts = 0, attempts_made = null, interruptions = 0, expires_at = null, deadline_at = null,
+      set run_at = case when job.due_at is null then moment else job.run_at end, attempts = 0, attempts_made = null, interruptions = 0, expires_at = null, deadline_at = null,
         updated_at = moment
       where job.id = any(held);
   end case;
   if act in ('discard', 'reschedule') then
     perform asyncq._tell_discarded(held);
+    perform asyncq._note_discarded(held);
   end if;
   perform asyncq._wake_partitions(held);
   -- All of them: fetches have skipped a job that was locked here and not changed.

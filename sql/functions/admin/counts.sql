@@ -64,7 +64,7 @@ begin
         when 'available' then greatest(coalesce(sampled.jobs, 0), surely.paused)
         else coalesce(sampled.jobs, 0) end,
       false, case estimated.state when 'available' then greatest(coalesce(sampled.paused, 0), surely.paused) else 0 end
-    from unnest('{scheduled,available,active,retryable,cancelled,discarded}'::text[]) as estimated(state)
+    from unnest('{scheduled,available,active,retryable,pending,cancelled,discarded}'::text[]) as estimated(state)
     cross join (
       select count(*) filter (where first.is_due) as paused
       from (

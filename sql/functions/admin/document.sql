@@ -6,7 +6,7 @@ create or replace function asyncq._document(job asyncq._jobs) returns json
   as $$
   select json_build_object(
     'id', job.id, 'task', (select identifier from asyncq._tasks where id = job.task_id), 'queue', job.queue,
-    'payload', job.payload::text, 'priority', job.priority, 'run_at', asyncq._utc(job.run_at),
+    'payload', job.payload::text, 'priority', job.priority, 'run_at', asyncq._utc(coalesce(job.due_at, job.run_at)),
     'attempts', coalesce(job.attempts_made, job.attempts), 'max_attempts', job.max_attempts, 'last_error', job.last_error,
     'created_at', asyncq._utc(job.created_at), 'updated_at', asyncq._utc(job.updated_at), 'key', job.key,
     'locked_at', asyncq._utc(job.locked_at), 'locked_by', job.locked_by::text, 'revision', job.revision,

@@ -8,6 +8,8 @@
 --   last_attempt    (it runs, and will not be tried again)
 --   discarded       it has failed for good: it has to be retried by hand
 --   expired         nothing: it has expired, and the next fetch or round of maintenance ends it as cancelled
+--   pending         other jobs, see _waits
+--   blocked         a job that is discarded: it has to be retried by hand
 --   paused          the end of a pause: of its task, its queue, its limit or key, or of everything
 --   not_due         its time, or the time of its retry
 --   no_worker       a worker
@@ -59,6 +61,10 @@ begin
   if job.expires_at <= moment then
     waits := true;
     return query select 'expired', 'has expired at ' || job.expires_at || ', and will end as cancelled';
+  end if;
+  if job.due_at is not null then
+    return query select said.reason, said.detail from asyncq._explain_pending(job) as said;
+    return;
   end if;
   return query select 'paused', paused.what || coalesce(' ' || paused.key || ' of limit', '') || coalesce(' ' || paused.name, '')
       || ' is paused since ' || date_trunc('second', paused.paused_at) || ' by ' || paused.paused_by || coalesce(': ' || paused.reason, '')
@@ -170,6 +176,32 @@ create or replace function asyncq._explain_unready(job asyncq._jobs) returns tab
       || coalesce(': ' || split_part(job.last_error, E'\n', 1), '')
     where job.locked_by is null) as said
   order by said.rank
+  $$;
+
+-- The part of explain for a pending job: what it waits for, and what keeps it from starting unless somebody acts.
+create or replace function asyncq._explain_pending(job asyncq._jobs) returns table (reason text, detail text)
+  language sql stable
+  as $$
+  select 'pending', case edges.number
+      when 0 then 'waits for nothing any more: the next look of a worker releases it'
+      when 1 then 'waits for job ' || edges.first || asyncq._state_of(edges.first)
+      else 'waits for ' || edges.number || ' jobs, first job ' || edges.first || asyncq._state_of(edges.first)
+    end
+  from (
+    select count(*) as number, min(edge.job_id) as first from asyncq._waits as edge where edge.waiter = job.id) as edges
+  union all
+  (select 'blocked', 'job ' || failed.id || ' has failed for good: retry that one, or cancel this one'
+  from asyncq._waits as edge
+  join asyncq._jobs as failed on failed.id = edge.job_id and asyncq._is_discarded(failed)
+  where edge.waiter = job.id order by failed.id limit 10)
+  $$;
+
+-- The state of a job as an apposition; empty if it has ended.
+create or replace function asyncq._state_of(job_id bigint) returns text
+  language sql stable
+  as $$
+  select coalesce((
+    select ', which is ' || asyncq._state(job) from asyncq._jobs as job where job.id = job_id), '')
   $$;
 
 -- The ids of the tasks that have these names; unlike _task_ids it stores none.

@@ -145,7 +145,7 @@ create or replace function asyncq._condition(filter jsonb, quickly boolean defau
   set search_path = pg_catalog, pg_temp
   as $$
 declare
-  states constant text[] := '{scheduled,available,active,retryable,cancelled,discarded}';
+  states constant text[] := '{scheduled,available,active,retryable,pending,cancelled,discarded}';
   members constant text[] := '{task,queue,flag,key,due_before,added_after,state,error,has}';
   conditions text[] := '{true}';
   given record;
@@ -177,7 +177,7 @@ begin
       when 'has' then format(
         case when quickly then 'job.payload::jsonb @> %L' else 'asyncq._holds(job.payload, %L)' end, given.value)
       when 'error' then format('strpos(lower(job.last_error), %L) > 0', lower(given.text))
-      when 'due_before' then format('job.run_at < %L', asyncq._moment(given.member, given.text))
+      when 'due_before' then format('coalesce(job.due_at, job.run_at) < %L', asyncq._moment(given.member, given.text))
       else format('job.created_at >= %L', asyncq._moment(given.member, given.text))
     end;
   end loop;

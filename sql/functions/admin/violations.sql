@@ -117,9 +117,45 @@ create or replace function asyncq.violations() returns table (law text, job_id b
     select count(*) as key_locks from asyncq._key_locks where used_at < clock_timestamp() - interval '2 days') as stale
   where stale.key_locks > 0
   union all
+  -- The laws about jobs that wait for others.
+  select broken.law, broken.job_id, broken.said from asyncq._wait_violations() as broken
+  union all
   -- A recurring item has not run in the future.
   select 'cron_ahead', null, format('the item %s has run at %s already: until then it rests', known.identifier, known.last_execution)
   from asyncq.known_crontabs as known
   where known.last_execution > asyncq.clock() + interval '1 min'
   order by 1, 2
+  $$;
+
+-- The laws of the store about jobs that wait for others, as violations shows them.
+create or replace function asyncq._wait_violations() returns table (law text, job_id bigint, said text)
+  language sql stable
+  as $$
+  -- A look follows each end of a job for which others wait.
+  select 'stale_closing', line.waiter, format('waits for job %s, which ended at %s, and no worker has looked since', line.job_id, line.at)
+  from asyncq._closings as line
+  where line.at < clock_timestamp() - interval '1 min'
+  union all
+  -- A pending job waits for a job that has not ended, or a look is about to release it.
+  select 'lost_waiter', job.id, 'is pending, and no end of a job will release it'
+  from asyncq._jobs as job
+  where job.due_at is not null
+    and not exists (select from asyncq._closings as line where line.waiter = job.id)
+    and not exists (
+      select from asyncq._waits as edge join asyncq._all_jobs() as awaited on awaited.id = edge.job_id
+      where edge.waiter = job.id)
+  union all
+  -- An edge leads from a pending job to one that has not ended. One that could not be deleted with its waiter ends with
+  -- the other job.
+  select 'lost_edge', edge.waiter, format('does not wait, and has an edge to job %s, which has ended', edge.job_id)
+  from asyncq._waits as edge
+  where not exists (select from asyncq._jobs as job where job.id = edge.waiter and job.due_at is not null)
+    and not exists (select from asyncq._all_jobs() as job where job.id = edge.job_id)
+    and not exists (select from asyncq._closings as line where line.waiter = edge.waiter)
+  union all
+  -- The end of a job for which another one waits is left to _end_jobs.
+  select 'unmarked_job', job.id, format('has no mark, and job %s waits for it: its end would release nobody', edge.waiter)
+  from asyncq._waits as edge
+  join asyncq._all_jobs() as job on job.id = edge.job_id
+  where job.keep_until is null
   $$;

@@ -6,6 +6,7 @@ create or replace function asyncq._state(job asyncq._jobs) returns text
     when job.cancelled_at is not null then 'cancelled'
     when job.locked_by is not null then 'active'
     when asyncq._is_discarded(job) then 'discarded'
+    when job.due_at is not null then 'pending'
     when asyncq._is_due(job, asyncq.now()) then 'available'
     when job.attempts > 0 then 'retryable'
     else 'scheduled'

@@ -74,8 +74,9 @@ begin
 end
 $$;
 
--- Insert the wakeups of jobs that have become ready: for each partition, task, priority and flags one for all due jobs,
--- at the least time, and one for each later time. A look that finds no due job leaves no wakeup for later ones.
+-- Insert the wakeups of jobs that have become ready, and are not pending: for each partition, task, priority and flags
+-- one for all due jobs, at the least time, and one for each later time. A look that finds no due job leaves no wakeup
+-- for later ones.
 -- By itself each job is looked up by its id: together with the other conditions an index of ready jobs would fit too.
 create or replace function asyncq._wake_partitions(ids bigint[]) returns void
   language plpgsql volatile
@@ -89,7 +90,7 @@ begin
       (found.job).priority, (found.job).flags
     from pg_catalog.unnest(ids) as given(id)
     cross join lateral (select stored as job from asyncq._jobs as stored where stored.id = given.id offset 0) as found
-    where (found.job).partition is not null and asyncq._is_ready(found.job)
+    where (found.job).partition is not null and asyncq._is_ready(found.job) and (found.job).due_at is null
     group by (found.job).partition, (found.job).task_id, (found.job).priority, (found.job).flags,
       greatest((found.job).run_at, (select asyncq.clock()));
 end

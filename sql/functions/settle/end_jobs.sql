@@ -1,13 +1,15 @@
 -- End jobs in this state, whose rows the caller has locked: they are deleted, and kept as ended jobs if that is wanted.
 -- results are the return values of their handlers as JSON. durations_s are the times of their last runs, faults the
 -- reasons why there is no result. They are parallel to ids; null: none, and not known. Clients that wait for a job are
--- notified.
+-- notified, and jobs that wait for it are looked at after the commit. Such a job has keep_until.
 create or replace function asyncq._end_jobs(
   ids bigint[], end_state text, results text[] default null, durations_s float8[] default null, faults text[] default null)
   returns void
   language plpgsql volatile
   as $$
 #variable_conflict use_column
+declare
+  pending bigint[];
 begin
   perform asyncq._keep_job(job, end_state, given.result, given.duration_s, given.fault)
     from unnest(ids, results, durations_s, faults) as given(id, result, duration_s, fault)
@@ -16,8 +18,14 @@ begin
     where job.keep_until is not null or task.keep_s is not null;
   if found then
     perform asyncq._tell_watchers(ids, end_state);
+    perform asyncq._cut_waits(ids, end_state);
   end if;
-  delete from asyncq._jobs as job where job.id = any(ids);
+  with gone as (
+    delete from asyncq._jobs as job where job.id = any(ids) returning job.id, job.due_at)
+  select array_agg(gone.id) into pending from gone where gone.due_at is not null;
+  if pending is not null then
+    perform asyncq._drop_waits(pending);
+  end if;
 end
 $$;
 

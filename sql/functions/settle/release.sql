@@ -14,7 +14,7 @@
 -- waits for no other transaction.
 -- results are the return values of handlers as JSON, for jobs that end as completed. Without one, the error may say
 -- why. payloads are JSON texts: the items of a job that are left to do. The watchers of ended and discarded jobs are
--- notified.
+-- notified, and jobs that wait for them are looked at after the commit.
 create or replace function asyncq._release(
   ids bigint[], ends text[] default null, attempts int[] default null, delays_s float8[] default null, errors text[] default null,
   interruptions int[] default null, kinds text[] default null, durations_s float8[] default null,
@@ -30,6 +30,7 @@ declare
   cancelled bigint[];
   reruns bigint[];
   watched bigint[];
+  awaited bigint[];
   ended bigint[];
   end_states text[];
 begin
@@ -38,8 +39,9 @@ begin
       array_agg(job.task_id) filter (where job.partition is not null),
       array_agg(job.id) filter (where job.cancelled_at is not null),
       array_agg(job.id) filter (where job.cancelled_at is null and job.rerun is not null),
-      array_agg(job.id) filter (where job.extras ? 'watchers')
-    into limited, partitions, task_ids, cancelled, reruns, watched
+      array_agg(job.id) filter (where job.extras ? 'watchers'),
+      array_agg(job.id) filter (where job.keep_until is not null)
+    into limited, partitions, task_ids, cancelled, reruns, watched, awaited
     from asyncq._jobs as job where job.id = any(ids);
   -- First: a row that was cancelled or is to run again cannot be stored without a claim.
   if cancelled is not null then
@@ -107,6 +109,9 @@ begin
       returning job.id, 'written';
     if watched is not null then
       perform asyncq._tell_discarded(watched);
+    end if;
+    if awaited is not null then
+      perform asyncq._note_discarded(awaited);
     end if;
   end if;
   if limited is not null then

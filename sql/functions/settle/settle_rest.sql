@@ -3,7 +3,7 @@
 -- The batches of these claims are split. A claim is settled only if this worker still has it; rows and batches that
 -- another transaction locks are skipped. Lock order: batches, jobs by id, queues. The caller sorts ids.
 -- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost'
--- (this worker no longer has the claim).
+-- (this worker no longer has the claim). A row without an id says that there are closings: the worker has to look.
 create or replace function asyncq._settle_rest(
   worker int, ids bigint[], tokens bigint[], ends text[], attempts int[], delays_s float8[], errors text[], interruptions int[],
   kinds text[], durations_s float8[], results text[], payloads text[])
@@ -47,6 +47,9 @@ begin
         then 'held' else 'lost' end
       from unnest(ids, tokens, held) as given(id, token, held)
       where given.held is null;
+  end if;
+  if exists (select from asyncq._closings) then
+    return query select null::bigint, 'closings';
   end if;
 end
 $$;

@@ -22,7 +22,8 @@ $$;
 -- locked whatever the mode or strategy. Otherwise an add could find a job that is just being claimed, or is ending, and
 -- lose its request to it. asks: some jobs have a key under a unique policy or an idempotency key.
 -- Job keys, keys under unique policies and idempotency keys are locked apart. A discarded job is locked for its job
--- key, and for its key under a policy only if a policy looks at discarded jobs. A forced add waits for no job.
+-- key, and for its key under a policy only if a policy looks at discarded jobs. A forced add waits for no job. Jobs
+-- that are named in `after` are locked together with those, in one order.
 -- Returns the state of the keys:
 --   repeated   jobs of the call may share keys, or look at each other
 --   taken      other jobs have keys, or ended jobs or earlier requests may have them
@@ -37,7 +38,9 @@ declare
   unique_keys bytea[];
   of_discarded bytea[];
   of_ended bytea[];
+  holders bigint[];
   has_request boolean;
+  waits boolean;
   is_taken boolean;
 begin
   keys := array(
@@ -51,20 +54,22 @@ begin
       array_agg(given.unique_key) filter (where given.on_conflict <> 'add'),
       array_agg(given.unique_key) filter (where given.on_conflict <> 'add' and 'discarded' = any(given.states)),
       array_agg(given.unique_key) filter (where given.states && '{completed,cancelled,discarded}'),
-      bool_or(given.idempotency_key is not null)
-    into unique_keys, of_discarded, of_ended, has_request
+      bool_or(given.idempotency_key is not null), bool_or(given.after is not null)
+    into unique_keys, of_discarded, of_ended, has_request, waits
     from unnest(jobs) as given;
   -- Not union: to have it sorted, PostgreSQL 17 and later walk over the whole primary key if the table was empty once.
-  perform from asyncq._jobs as job
-    where job.id = any(array(
-      select held.id from asyncq._jobs as held where held.key = any(job_keys)
-      union all
-      select held.id from asyncq._jobs as held
-      where held.unique_key = any(unique_keys) and not asyncq._is_discarded(held)
-      union all
-      select held.id from asyncq._jobs as held
-      where held.unique_key = any(of_discarded) and not asyncq._is_ready(held)))
-    order by job.id + 0 for no key update;
+  holders := array(
+    select held.id from asyncq._jobs as held where held.key = any(job_keys)
+    union all
+    select held.id from asyncq._jobs as held
+    where held.unique_key = any(unique_keys) and not asyncq._is_discarded(held)
+    union all
+    select held.id from asyncq._jobs as held
+    where held.unique_key = any(of_discarded) and not asyncq._is_ready(held));
+  if waits then
+    perform asyncq._lock_awaited(jobs, holders);
+  end if;
+  perform from asyncq._jobs as job where job.id = any(holders) order by job.id + 0 for no key update;
   is_taken := found or has_request
     or exists (select from asyncq._ended_jobs as ended where ended.unique_key = any(of_ended));
   return case

@@ -1,0 +1,2 @@
+-- look(most int) -> outcome text, waiter bigint, job_id bigint
+select outcome, waiter, job_id from asyncq._look($1)
