@@ -28,7 +28,7 @@ try:
 except ModuleNotFoundError as missing:
     raise ConfigurationError("metrics need the package prometheus_client: pip install 'asyncq[metrics]'") from missing
 
-_STATES = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
+_STATES = ("scheduled", "available", "active", "retryable", "pending", "cancelled", "discarded")
 _OF_WORKERS = ("live", "doubted", "dead", "unknown")
 
 

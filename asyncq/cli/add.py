@@ -2,13 +2,25 @@
 
 import argparse
 import sys
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
-from asyncq.cli.parsing import JOB_KEY_MODES, Commands, Usage, add_command, ask, duration, expiry, instant, keep
+from asyncq.cli.parsing import (
+    JOB_KEY_MODES,
+    Commands,
+    Usage,
+    add_command,
+    ask,
+    duration,
+    expiry,
+    instant,
+    keep,
+    positive,
+)
 from asyncq.client import Client
 from asyncq.domain.adding import make_spec
+from asyncq.domain.after import IfFailed
 from asyncq.domain.job import OPTIONS, Added
 from asyncq.domain.payload import DEFAULT_MAX_PAYLOAD
 from asyncq.domain.time_limit import Timeout
@@ -45,7 +57,7 @@ def add_parser(commands: Commands) -> None:
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--run-at", metavar="TIME", type=instant, help="not before, such as 2030-01-31T04:00:00Z")
     when.add_argument(
-        "--in", dest="after", metavar="TIME", type=duration, help="not before this time has passed: 90s, 5m, 2h"
+        "--in", dest="delay", metavar="TIME", type=duration, help="not before this time has passed: 90s, 5m, 2h"
     )
     add("--max-attempts", metavar="N", type=int, help="attempts in all (default: 25)")
     add("--priority", metavar="N", type=int, help="lower first (default: 0)")
@@ -64,6 +76,8 @@ def add_parser(commands: Commands) -> None:
     add("--expires", metavar="TIME", type=expiry, help="until when it may start, else it is cancelled: 5m, or a time")
     add("--deadline", metavar="TIME", type=expiry, help="until when all its attempts have to end")
     add("--keep", metavar="TIME", type=keep, help="how long it is kept after its end: 5m, 7d, or never")
+    add("--after", metavar="ID", type=positive, action="append", help="a job that has to end first; may be repeated")
+    add("--if-failed", choices=get_args(IfFailed), help="with --after: if one of these fails for good (default: wait)")
     add("--json", action="store_true", help="print one JSON object: id, outcome, existing_id, existing_state")
 
 
@@ -82,9 +96,9 @@ def run(options: argparse.Namespace) -> int:
     spec = make_spec(options.task, payload, given, registry=None, strict=True, max_payload=DEFAULT_MAX_PAYLOAD)
 
     async def add(client: Client) -> Added:
-        if options.after is None:
+        if options.delay is None:
             return await client.add_job(spec)
-        return await client.add_job(spec, run_at=await client.admin.now() + options.after)
+        return await client.add_job(spec, run_at=await client.admin.now() + options.delay)
 
     added = ask(options, add)
     print(msgspec.json.encode(added).decode() if options.json else added.id)

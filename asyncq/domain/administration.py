@@ -27,6 +27,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
         available: Due jobs, whether or not a pause, a limit or another job of their queue holds them back.
         active: Running jobs.
         retryable: Jobs that wait for their retry.
+        pending: Jobs that wait for other jobs.
         cancelled: Cancelled jobs whose handlers still run.
         discarded: Discarded jobs.
         paused: How many of the available jobs wait for the end of a pause; an estimate if `available` is one.
@@ -37,6 +38,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     available: int = 0
     active: int = 0
     retryable: int = 0
+    pending: int = 0
     cancelled: int = 0
     discarded: int = 0
     paused: int = 0
@@ -47,9 +49,9 @@ class Reason(msgspec.Struct, frozen=True):
     """One reason why a job does not run, or `ready`.
 
     Attributes:
-        reason: A word: `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`, `not_chosen`,
-            `queue_busy`, `queue_behind`, `partition_full`, `partition_behind`, `rate`, `backed_off`, `moving`,
-            `paused`, `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
+        reason: A word: `pending`, `blocked`, `expired`, `not_due`, `no_worker`, `unknown_task`, `forbidden_flag`,
+            `not_chosen`, `queue_busy`, `queue_behind`, `partition_full`, `partition_behind`, `rate`, `backed_off`,
+            `moving`, `paused`, `discarded`, `running`, `last_attempt`, `cancelled`, `ended`, `ready`.
         detail: A sentence for people: the job, the worker, the time.
     """
 

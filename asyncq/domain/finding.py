@@ -23,6 +23,7 @@ NOT_ENDED = (
     JobState.AVAILABLE,
     JobState.ACTIVE,
     JobState.RETRYABLE,
+    JobState.PENDING,
     JobState.CANCELLED,
     JobState.DISCARDED,
 )

@@ -73,6 +73,23 @@ async def test_add_limits_the_time_of_a_job(
     assert extras == json.loads(await db.fetchval(f"select extras::text from {schema}._jobs where id = $1", job_id))
 
 
+async def test_add_lets_a_job_wait_for_others(
+    words: list[str], db: asyncpg.Connection, schema: str, capsys: Output
+) -> None:
+    """`jobs show` says so."""
+    first, second = await add(capsys, *words, "send"), await add(capsys, *words, "send")
+    job_id = await add(
+        capsys, *words, "send", "--after", str(first), "--after", str(second), "--if-failed", "run", "--in", "1h"
+    )
+    await run_sync(partial(main, ["jobs", "show", *words, str(job_id)]))
+    shown = capsys.readouterr().out
+
+    assert "state:      pending" in shown.splitlines()
+    assert [first, second] == [
+        row["job_id"] for row in await db.fetch(f"select job_id from {schema}._waits order by job_id")
+    ]
+
+
 @pytest.mark.parametrize("expires", ["90s", "2040-01-31T04:00:00Z", "20400131T040000Z"])
 async def test_add_takes_an_expiry_as_a_duration_or_a_time(
     words: list[str], db: asyncpg.Connection, schema: str, capsys: Output, expires: str

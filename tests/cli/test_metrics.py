@@ -49,8 +49,8 @@ async def test_the_numbers_are_those_of_the_store(dsn: str, schema: str, client:
     async with Worker(dsn, [greet], schema=schema, concurrency=7).start():
         during = await page_of(client)
 
-    states = ("scheduled", "available", "active", "retryable", "cancelled", "discarded")
-    assert [1, 2, 0, 0, 0, 1] == [before.value("asyncq_store_jobs", state=state) for state in states]
+    states = ("scheduled", "available", "active", "retryable", "pending", "cancelled", "discarded")
+    assert [1, 2, 0, 0, 0, 0, 1] == [before.value("asyncq_store_jobs", state=state) for state in states]
     assert (2, 0, 0) == tuple(before.value(f"asyncq_store_{name}") for name in ("backlog", "slots", "busy"))
     assert (1, 0, 7) == (
         during.value("asyncq_store_workers", state="live"),

@@ -54,7 +54,7 @@ async def test_top_prints_what_goes_on(words: list[str], ran: None, client: Clie
 
     assert (0, "") == (code, err)
     assert "0 workers, 0 of 0 slots busy, oldest due " in out
-    assert "scheduled 0  available 1  active 0  retryable 0  cancelled 0  discarded 1" in out
+    assert "scheduled 0  available 1  active 0  retryable 0  pending 0  cancelled 0  discarded 1" in out
     assert ["1", "send", "OSError:", "no", "disk"] == out.splitlines()[-1].split()
 
 

@@ -152,6 +152,22 @@ async def _(scene: Scene) -> None:
     await scene.make_worker(task(nothing)).run_once()
 
 
+@provokes(events.JobsReleased)
+async def _(scene: Scene) -> None:
+    first = await scene.client.add_job("unknown")
+    await scene.client.add_job("nothing", after=[first])
+    await scene.client.admin.complete_jobs([first.id])
+    await scene.make_worker(task(nothing)).run_once()
+
+
+@provokes(events.JobBlocked)
+async def _(scene: Scene) -> None:
+    first = await scene.client.add_job("unknown")
+    await scene.client.add_job("nothing", after=[first])
+    await scene.client.admin.discard_jobs([first.id])
+    await scene.make_worker(task(nothing)).run_once()
+
+
 @provokes(events.WorkerLost)
 async def _(scene: Scene) -> None:
     async with scene.make_worker(lease=1).start():

@@ -42,14 +42,23 @@ OTHER: dict[str, Any] = {
     "deadline": datetime(2042, 1, 1, 12, tzinfo=UTC),
     "expires": datetime(2041, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30, seconds=15))),
     "keep": 0.0,
+    "after": (1,),
+    "if_failed": "run",
 }
 # The object of each field.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
 ABOUT["job_key_mode"] = {"job_key": "k"}
+ABOUT["if_failed"] = {"after": (1,)}
 
 SPECS = [
     JobSpec(task="plain"),
-    JobSpec(**{name: value for name, value in OTHER.items() if name not in {"singleton", "subject", "rerun"}}),
+    JobSpec(
+        **{
+            name: value
+            for name, value in OTHER.items()
+            if name not in {"singleton", "subject", "rerun", "after", "if_failed"}
+        }
+    ),
     JobSpec(task="other", payload='{"\u00e9": "\\"\\\\ \\u2028", "a": 15e-1}', queue="q", unique=OTHER["unique"]),
     JobSpec(task="single", singleton=True, subject="s"),
     JobSpec(task="single", singleton=True, subject="s", rerun=True),

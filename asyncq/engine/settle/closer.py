@@ -67,14 +67,14 @@ class Closer:
         return await self._look() == "changed"
 
     async def _look(self) -> str:
-        """Look, and report it: held, changed, or an empty text."""
+        """Look, and report it: held (also if the store cannot be used), changed, or an empty text."""
         try:
             async with shielded(self._line):
                 looks = await look(self._line, BATCH)
             self._outage.over()
         except AsyncqError as error:
             self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
-            return ""
+            return "held"
         self._report(looks)
         outcomes = {one.outcome for one in looks}
         return "held" if "held" in outcomes else "changed" if outcomes & {"released", "cancelled"} else ""

@@ -1,6 +1,6 @@
 // The sentences of the page.
 
-export const STATES = ["available", "active", "scheduled", "retryable", "cancelled", "discarded"];
+export const STATES = ["available", "active", "scheduled", "retryable", "pending", "cancelled", "discarded"];
 
 // The choices of jobs that have ended and are kept, with the state that the history knows them by.
 export const ENDED = { ended: "", "ended as completed": "completed", "ended as cancelled": "cancelled" };
@@ -10,6 +10,7 @@ export const STATE_WORDS = {
   active: "a worker runs it",
   scheduled: "waits for its time",
   retryable: "failed, waits for its retry",
+  pending: "waits for other jobs",
   cancelled: "cancelled, its handler still runs",
   discarded: "failed for good",
   completed: "ended well",
@@ -21,6 +22,8 @@ export const REASONS = {
   running: "Running",
   last_attempt: "This is its last attempt",
   not_due: "Waits for its time",
+  pending: "Waits for other jobs",
+  blocked: "A job that it waits for has failed",
   expired: "Expired",
   discarded: "Failed for good",
   cancelled: "Cancelled",
@@ -61,6 +64,7 @@ const ALLOWED = {
   active: ["cancel"],
   scheduled: ["reschedule", "cancel", "complete", "fail"],
   retryable: ["retry", "cancel", "complete", "fail"],
+  pending: ["cancel", "complete", "fail"],
   cancelled: [],
   discarded: ["retry", "complete"],
   completed: ["remove"],
