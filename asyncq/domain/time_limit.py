@@ -109,6 +109,7 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `timeout_s` is the hard limit. `keep_s` is the time for which it is kept after its end, 0 if it is not. `watchers`
     are the channels on which its end is notified. `if_failed` is that of a job that waits for others, except wait.
+    `awaited` says that other jobs wait for it; without it they may all the same.
     """
 
     timeout_s: float | None = None
@@ -116,6 +117,7 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     keep_s: float | None = None
     watchers: tuple[str, ...] | None = None
     if_failed: str | None = None
+    awaited: bool = False
 
 
 NO_EXTRAS = Extras()

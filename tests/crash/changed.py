@@ -16,7 +16,58 @@ PLAIN_JOBS = """ as is_batchable
     from asyncq._jobs as job
     where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
 """
+CUT, LOOK = "sql/functions/workflow/cut_waits.sql", "sql/functions/workflow/look.sql"
+WAITS = "tests/store/test_wait_races.py"
+ORDERS = ("tests/store/test_wait_orders.py::test_all_orders_of_two_enders_release_the_waiter_once",)
 CHANGED = [
+    Changed(
+        "an edge that somebody is cutting counts as one that will be cut",
+        CUT,
+        "edge.waiter = of_waiter and edge.xmax = '0'::xid",
+        "edge.waiter = of_waiter",
+        ORDERS,
+    ),
+    Changed(
+        "an end that cannot lock an edge leaves no closing",
+        CUT,
+        "select waiter, job_id from asyncq._waits where job_id = any(ids)\n      union all",
+        "select waiter, job_id from asyncq._waits where false\n      union all",
+        (WAITS,),
+    ),
+    Changed(
+        "a look forgets a waiter because an edge is still there",
+        LOOK,
+        "order by edge.job_id desc limit 1 for update skip locked;",
+        "limit 1;",
+        ORDERS,
+    ),
+    Changed(
+        "a look forgets a waiter that a transaction holds",
+        LOOK,
+        "and (given.id <> all(locked) or not asyncq._has_open_wait(given.id))",
+        "and given.id = any(locked) and not asyncq._has_open_wait(given.id)",
+        (WAITS,),
+    ),
+    Changed(
+        "an add does not write a job that others wait for already",
+        "sql/functions/workflow/add_waits.sql",
+        """  with marked as (
+    update asyncq._jobs as job
+      set keep_until = coalesce(job.keep_until, '-infinity'), extras = coalesce(job.extras, '{}') || '{"awaited": true}'
+      where job.id = any(awaited) and job.id <> waiter
+      returning job.id, asyncq._is_discarded(job) as is_discarded)
+  select""",
+        """  with written as (
+    update asyncq._jobs as job set keep_until = '-infinity'
+      where job.id = any(awaited) and job.id <> waiter and job.keep_until is null
+      returning job.id, asyncq._is_discarded(job) as is_discarded
+    ), others as (
+    select job.id, asyncq._is_discarded(job) as is_discarded from asyncq._jobs as job
+    where job.id = any(awaited) and job.keep_until is not null
+    ), marked as (select * from written union all select * from others)
+  select""",
+        (WAITS,),
+    ),
     Changed(
         "an end is counted twice",
         "sql/functions/control/ended_wakeups.sql",

@@ -29,6 +29,7 @@ from asyncq.domain.outcome import (
     overruled,
     settle,
 )
+from asyncq.domain.time_limit import read_extras
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
 from asyncq.engine.base.outage import Outage
@@ -102,6 +103,9 @@ class Completer:
         elif type(outcome) is Completed and not run.cancelled and not _is_special(run, outcome):
             outbox = self._outbox
             run.keep(outcome.result)
+            if _is_awaited(run):
+                outbox.put(self._rest_of(run))
+                return
             outbox.put_well(run)
             if len(outbox.well) in (1, ENOUGH) or run.claim.partition is not None:
                 outbox.changed.set()
@@ -305,6 +309,11 @@ class Completer:
         )
         self._observers.emit(event)
         await anyio.sleep(wait_s)
+
+
+def _is_awaited(run: Run) -> bool:
+    """Return whether `settle_completed` would leave the job, because other jobs waited for it when it was claimed."""
+    return run.claim.extras is not None and read_extras(run.claim.extras).awaited
 
 
 def _is_special(run: Run, outcome: Completed) -> bool:

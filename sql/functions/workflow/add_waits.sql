@@ -1,7 +1,8 @@
 -- Let a new job, which is pending, wait for others, whose rows the caller has locked. Their ends are left to
--- _settle_rest from now on, by keep_until. Their rows are written in any case: a settlement with an older snapshot does
--- not see the edges, and finds by this that the row is not the one that it knows. A job that has ended has no edge: how
--- it ended is left to a look. Of an unknown one nobody can say how it ended.
+-- _settle_rest from now on, by keep_until; a worker that claims one knows that by its extras. Their rows are written in
+-- any case: a settlement with an older snapshot does not see the edges, and finds by this that the row is not the one
+-- that it knows. A job that has ended has no edge: how it ended is left to a look. Of an unknown one nobody can say how
+-- it ended.
 create or replace function asyncq._add_waits(waiter bigint, awaited bigint[]) returns void
   language plpgsql volatile
   as $$
@@ -13,15 +14,18 @@ declare
   unknown bigint;
 begin
   with marked as (
-    update asyncq._jobs as job set keep_until = coalesce(job.keep_until, '-infinity')
+    update asyncq._jobs as job
+      set keep_until = coalesce(job.keep_until, '-infinity'), extras = coalesce(job.extras, '{}') || '{"awaited": true}'
       where job.id = any(awaited) and job.id <> waiter
       returning job.id, asyncq._is_discarded(job) as is_discarded)
   select coalesce(array_agg(marked.id), '{}'), array_agg(marked.id) filter (where marked.is_discarded)
     into open, discarded from marked;
   select array_agg(job.id), array_agg(job.state) into ended, states
-    from asyncq._ended_jobs as job where job.id = any(awaited) and job.id <> all(open);
+    from asyncq._ended_jobs as job where job.id = any(awaited);
+  -- By hashes: with `<> all` each id would be compared with each.
   unknown := (
-    select min(given.id) from unnest(awaited) as given(id) where given.id <> all(open || coalesce(ended, '{}')));
+    select min(given.id) from (
+      select unnest(awaited) except select unnest(open) except select unnest(ended)) as given(id));
   if unknown is not null then
     raise exception using errcode = 'GWBAF', column = 'after',
       message = 'after names job ' || unknown || ', of which nothing is known: it never was, or it has ended and was not kept; '
@@ -56,7 +60,7 @@ begin
     before := locked;
     locked := array(
       select job.id from asyncq._jobs as job where job.id = any(awaited || others) order by job.id + 0 for no key update);
-    exit when locked @> awaited or locked = before;
+    exit when cardinality(locked) = cardinality(awaited || others) or locked = before;
   end loop;
 end
 $$;

@@ -9,7 +9,8 @@ import pytest
 
 from asyncq import Client, Collect, InvalidJob, JobContext, StoreUnavailable, SyncClient, Task, task
 from asyncq.domain.events import JobBlocked, JobCompleted, JobsReleased, JobStarted, MaintenanceFailed
-from asyncq.engine.settle import closer
+from asyncq.domain.job import Claim
+from asyncq.engine.settle import closer, completer
 from asyncq.store.looks import Look
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
@@ -110,6 +111,26 @@ async def test_a_chain_runs_to_its_end(
         await seen.wait_for(JobCompleted, 10)
 
     assert ids == seen.ids(JobCompleted)
+
+
+async def test_a_job_that_was_awaited_when_it_was_claimed_is_settled_by_one_statement(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement of plain jobs would leave it."""
+    settled: list[int] = []
+    complete = completer.store.complete
+
+    async def watched(line: Any, worker_id: int, ended: list[Claim], kept: Any) -> set[int]:
+        settled.extend(claim.id for claim in ended)
+        return await complete(line, worker_id, ended, kept)
+
+    monkeypatch.setattr(completer.store, "complete", watched)
+    async with db.transaction():
+        first = await client.add_job(step, 1, connection=db)
+        last = await client.add_job(report, after=[first], connection=db)
+    await make_worker(step, report).run_once()
+
+    assert ([last.id], [first.id, last.id]) == (settled, seen.ids(JobCompleted))
 
 
 @pytest.mark.parametrize("ending", ENDING)
