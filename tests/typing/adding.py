@@ -252,3 +252,13 @@ def workers() -> None:
     Worker("postgresql:///app", tasks=tidy)  # error: a task is no list
     Worker("postgresql:///app", tasks=[len])  # error: a function without @task
     Worker("postgresql:///app", tasks=[tidy], concurrency="20")  # error: concurrency is an int
+
+
+async def wait_for_others(client: Client, ctx: JobContext) -> None:
+    """The option after takes ids and what an add returned."""
+    first = await client.add_job(confirm, Order(item="tea"))
+    (second,) = await client.add_jobs([confirm.job(Order(item="tea"))])
+    third = await ctx.add_job(confirm, Order(item="tea"), after=[first, second, 17], if_failed="run")
+    await client.add_job(confirm, Order(item="tea"), after=(one for one in (third, first)))
+    await client.add_job(confirm, Order(item="tea"), after=["17"])  # error: a str is no id
+    await client.add_job(confirm, Order(item="tea"), after=[1], if_failed="stop")  # error: no such word
