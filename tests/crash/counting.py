@@ -1,6 +1,7 @@
 """A worker that counts, in a process of its own, to be killed: `python -m tests.crash.counting DSN SCHEMA`.
 
 Each of its jobs adds one to an account: `once` in a transactional task, `at_least_once` in a transaction of its own.
+A job of `last` adds the sum of `once`.
 """
 
 import asyncio
@@ -37,6 +38,12 @@ def adds_one(schema: str) -> str:
     return f"update {schema}.ledger set count = count + 1 where task = $1 and account = $2"
 
 
+def adds_sum(schema: str) -> str:
+    """The statement that adds the sum of `once` to the only account of `last`."""
+    counted = f"select sum(count) from {schema}.ledger where task = 'once'"
+    return f"update {schema}.ledger set count = count + ({counted}) where task = 'last'"
+
+
 def counting_worker(dsn: str, schema: str, **options: Any) -> Worker:
     """The worker."""
 
@@ -51,9 +58,13 @@ def counting_worker(dsn: str, schema: str, **options: Any) -> Worker:
             await db.execute(adds_one(schema), "at_least_once", account)
         await asyncio.sleep(random.uniform(0, 0.005))
 
+    @task(transactional=True, **FOR_EVER)
+    async def last(ctx: JobContext) -> None:
+        await ctx.query(adds_sum(schema))
+
     return Worker(
         dsn,
-        [once, at_least_once],
+        [once, at_least_once, last],
         schema=schema,
         concurrency=8,
         pool_size=8,
