@@ -239,10 +239,12 @@ async def test_a_waiter_that_a_transaction_holds_is_looked_at_again(
     monkeypatch.setattr(closer, "look", watched)
     first = await client.add_job(step, 1, keep="1 h")
     waiter = await client.add_job(report, after=[first])
+    holding = db.transaction()
+    await holding.start()
+    await db.execute(LOCK.format(schema).replace("$1", str(waiter.id)))
     async with make_worker(step, report, listen=False).start():
-        async with db.transaction():
-            await db.execute(LOCK.format(schema).replace("$1", str(waiter.id)))
-            await asyncio.wait_for(twice.wait(), 10)
+        await asyncio.wait_for(twice.wait(), 10)
+        await holding.rollback()
         await seen.wait_for(JobCompleted, 2)
 
     assert [first.id, waiter.id] == seen.ids(JobCompleted)
