@@ -197,7 +197,7 @@ async def test_counts_prints_each_state(words: list[str], client: Client, capsys
     code, out, _ = await jobs(capsys, "counts", *words)
     _, document, _ = await jobs(capsys, "counts", *words, "--json", "--exact")
 
-    assert (0, ["0", "1", "0", "0", "0", "0"]) == (code, [line.split()[1] for line in out.splitlines()])
+    assert (0, ["0", "1", "0", "0", "0", "0", "0"]) == (code, [line.split()[1] for line in out.splitlines()])
     assert (1, []) == (json.loads(document)["available"], json.loads(document)["estimated"])
 
 

@@ -63,8 +63,9 @@ create or replace function asyncq._note_discarded(ids bigint[]) returns void
 begin
   perform asyncq._leave_closings(array_agg(edge.waiter), array_agg(edge.job_id), array_agg('failed'::text))
     from asyncq._waits as edge
-    where edge.job_id = any(array(
-      select job.id from asyncq._jobs as job where job.id = any(ids) and asyncq._is_discarded(job)));
+    -- Each job is looked up, and only if another one waits for it.
+    where edge.job_id = any(ids) and exists (
+      select from asyncq._jobs as job where job.id = edge.job_id and asyncq._is_discarded(job) offset 0);
 end
 $$;
 

@@ -41,8 +41,11 @@ async def test_every_column_of_jobs_is_in_a_batch_or_keeps_its_job_out_of_batche
     refused = {text.partition(" =")[0] for text in MORE.values()} | {"keep_states"}
     of_running_jobs = {"shared", "cancelled_at", "rerun"}
     of_updated_rows = {"attempts_made"}
+    of_pending_jobs = {"due_at"}
 
-    assert held | refused | of_running_jobs | of_updated_rows == {*await sql.values(columns, sql.schema, "_jobs")}
+    assert held | refused | of_running_jobs | of_updated_rows | of_pending_jobs == {
+        *await sql.values(columns, sql.schema, "_jobs")
+    }
 
 
 @pytest.mark.parametrize("more", MORE)
