@@ -15,7 +15,7 @@ declare
     select from asyncq._tasks as task where task.limit_id is not null and (same is null or task.identifier = same));
   ids bigint[];
   partitioned bigint[];
-  pending bigint[];
+  waits boolean;
 begin
   with added as (
     -- The ids are drawn in the order of the rows, the answer is sorted by them.
@@ -42,10 +42,9 @@ begin
       -- In their order; and with an offset, so that the task is not looked up once more for the condition.
       order by given.ordinality offset 0) as job
     where job.task_id is not null
-    returning id, partition, due_at)
-  select array_agg(id order by id), array_agg(id) filter (where partition is not null),
-      array_agg(id) filter (where due_at is not null)
-    into ids, partitioned, pending
+    returning id, partition, due_at is not null as is_pending)
+  select array_agg(id order by id), array_agg(id) filter (where partition is not null), bool_or(is_pending)
+    into ids, partitioned, waits
     from added;
   if coalesce(cardinality(ids), 0) <> cardinality(jobs) then
     raise exception using errcode = '40001',
@@ -54,9 +53,8 @@ begin
   if partitioned is not null then
     perform asyncq._wake_partitions(partitioned);
   end if;
-  if pending is not null then
-    perform asyncq._add_waits(ids[given.ordinality], given.after)
-      from unnest(jobs) with ordinality as given where given.after is not null;
+  if waits then
+    perform asyncq._add_waits(ids, jobs);
   end if;
   return ids;
 end

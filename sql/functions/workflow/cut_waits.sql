@@ -10,6 +10,8 @@
 -- multixact or an aborted deletion counts as touched too: then there is one closing more.
 create or replace function asyncq._cut_waits(ids bigint[], end_state text) returns void
   language plpgsql volatile
+  -- Before statistics exist, _has_untouched_wait would read and sort all edges of the waiter.
+  set enable_bitmapscan = off
   as $$
 #variable_conflict use_column
 declare
@@ -34,13 +36,15 @@ begin
 end
 $$;
 
--- Whether a job waits for something that nobody has begun to cut. What was added last ends last, mostly.
+-- Whether a job waits for something that nobody has begun to cut. What was added last ends last, mostly. A range instead
+-- of an equality: only the primary key has this order, and waits_job_id would read the edges of all waiters of a job.
 create or replace function asyncq._has_untouched_wait(of_waiter bigint) returns boolean
   language sql volatile
   as $$
   select coalesce((
     select true from asyncq._waits as edge
-    where edge.waiter = of_waiter and edge.xmax = '0'::xid order by edge.job_id desc limit 1), false)
+    where edge.waiter between of_waiter and of_waiter and edge.xmax = '0'::xid
+    order by edge.waiter desc, edge.job_id desc limit 1), false)
   $$;
 
 -- Delete the edges of waiters that end in this transaction, except those that another transaction has locked: it cuts
