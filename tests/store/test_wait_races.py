@@ -236,6 +236,21 @@ async def test_an_edge_that_others_share_is_cut_by_the_look(
     assert (0, 0) == await left(sql)
 
 
+async def test_an_ended_job_whose_edge_others_share_is_not_forgotten(sql: Session, other: Session) -> None:
+    """Its closing stays, although the waiter has another edge that is untouched: no later end would name this one."""
+    jobs = [await add(sql), await add(sql)]
+    waiter = await wait_for(sql, *jobs)
+    await other.execute("begin")
+    await other.rows(SHARE, jobs[0])
+    await sql.rows(COMPLETE, jobs[0])
+    during = await look(sql)
+    await other.execute("commit")
+    await sql.rows(COMPLETE, jobs[1])
+
+    assert ([("held", waiter, None)], [("released", waiter, None)]) == (during, await look(sql))
+    assert ((0, 0), []) == (await left(sql), await broken_laws(sql))
+
+
 async def test_an_edge_that_was_shared_once_does_not_keep_a_closing(dsn: str, sql: Session, other: Session) -> None:
     """Its xmax stays, and nobody is about to cut it."""
     jobs = [await add(sql), await add(sql)]

@@ -9,6 +9,8 @@
 --     if_failed is wait, the job has ended        it ends as cancelled                     cancelled
 --     if_failed is wait, the job can be retried   it stays pending                         blocked
 --   has edges of which all are being cut          its closings stay: look again            held
+--   has an edge of a job that has ended, which
+--     another transaction locks                   its closings stay: look again            held
 --   is locked by another transaction              its closings stay: look again            held
 --   has an edge that nobody cuts                  it stays pending: that end looks again
 --   is not pending any more                       nothing
@@ -21,6 +23,7 @@ create or replace function asyncq._look(most int) returns table (outcome text, w
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
+  set enable_bitmapscan = off
   set enable_sort = on
   as $$
 #variable_conflict use_column
@@ -31,6 +34,7 @@ declare
   locked bigint[];
   doomed bigint[];
   free bigint[];
+  stuck bigint[];
   busy bigint[];
 begin
   loop
@@ -47,6 +51,10 @@ begin
       join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
       where line.verdict = 'counts' and line.waiter = any(locked)
       for update of edge skip locked));
+    stuck := array(
+      select edge.waiter from asyncq._judged(taken) as line
+      join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
+      where line.verdict = 'counts');
     doomed := array(
       select distinct line.waiter from asyncq._judged(taken) as line where line.verdict = 'cancels' and line.waiter = any(locked));
     perform asyncq._end_jobs(doomed, 'cancelled');
@@ -58,7 +66,7 @@ begin
       select given.id from unnest(waiters) as given(id)
       where given.id <> all(doomed || free)
         and exists (select from asyncq._jobs as job where job.id = given.id and job.due_at is not null offset 0)
-        and (given.id <> all(locked) or not asyncq._has_open_wait(given.id)));
+        and (given.id <> all(locked) or given.id = any(stuck) or not asyncq._has_open_wait(given.id)));
     return query
       select 'released', given.id, null::bigint from unnest(free) as given(id)
       union all
@@ -87,7 +95,8 @@ begin
   if asyncq._has_untouched_wait(of_waiter) then
     return true;
   end if;
-  perform from asyncq._waits as edge where edge.waiter = of_waiter order by edge.job_id desc limit 1 for update skip locked;
+  perform from asyncq._waits as edge where edge.waiter between of_waiter and of_waiter
+    order by edge.waiter desc, edge.job_id desc limit 1 for update skip locked;
   return found;
 end
 $$;
