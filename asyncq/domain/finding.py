@@ -172,7 +172,7 @@ class Depth(msgspec.Struct, frozen=True, kw_only=True):
         task: The name of the task; None for a queue.
         queue: The name of the queue; None for a task.
         due: Its due jobs.
-        waiting: Those that wait for their time or their retry.
+        waiting: Those that wait for their time, their retry or other jobs.
         running: Those that run.
         failed: Discarded ones.
         is_exact: Whether all jobs were counted; else the numbers are estimates, but for those that run.

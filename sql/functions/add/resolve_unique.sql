@@ -62,7 +62,7 @@ begin
     cross join lateral (
       select matched.run_at
       from asyncq._matches(jobs[given.ord].unique_key, jobs[given.ord].states, jobs[given.ord].period, moment) as matched
-      where matched.state = 'scheduled' and jobs[given.ord].on_conflict = 'replace_except_schedule'
+      where matched.state in ('scheduled', 'pending') and matched.run_at > moment and jobs[given.ord].on_conflict = 'replace_except_schedule'
       order by matched.created_at desc, matched.id desc limit 1) as schedule
     where existing_ids[given.ord] is not null
   loop
@@ -101,7 +101,7 @@ create or replace function asyncq._matches(unique_key bytea, states text[], peri
   as $$
   select held.id, held.state, held.created_at, held.run_at
   from (
-    select job.id, asyncq._state(job), job.created_at, job.run_at
+    select job.id, asyncq._state(job), job.created_at, coalesce(job.due_at, job.run_at)
     from asyncq._jobs as job
     where job.unique_key = _matches.unique_key
       and not asyncq._is_discarded(job)

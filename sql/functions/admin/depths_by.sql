@@ -1,6 +1,6 @@
--- How many jobs are due, wait for their time or their retry, run, and are discarded: a row for each task, then a row
--- for each of the fullest queues, whose task is null. Above some 20,000 rows a sample is counted (is_exact is false),
--- but for running jobs up to 20,000.
+-- How many jobs are due, wait for their time, their retry or other jobs, run, and are discarded: a row for each task,
+-- then a row for each of the fullest queues, whose task is null. Above some 20,000 rows a sample is counted (is_exact is
+-- false), but for running jobs up to 20,000.
 create or replace function asyncq.depths_by(queues int default 200)
   returns table (task text, queue text, due bigint, waiting bigint, running bigint, failed bigint, is_exact boolean)
   language plpgsql volatile security definer
@@ -16,7 +16,7 @@ begin
     with sampled as materialized (
       select job.task_id, job.queue,
         round(scale * count(*) filter (where asyncq._state(job) = 'available'))::bigint as due,
-        round(scale * count(*) filter (where asyncq._state(job) in ('scheduled', 'retryable')))::bigint as waiting,
+        round(scale * count(*) filter (where asyncq._state(job) in ('scheduled', 'retryable', 'pending')))::bigint as waiting,
         0::bigint as running,
         round(scale * count(*) filter (where asyncq._is_discarded(job)))::bigint as failed
       from asyncq._jobs as job tablesample system (percent) repeatable (0)
