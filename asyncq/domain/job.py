@@ -412,6 +412,8 @@ def _check_after(spec: JobSpec) -> None:
     check_after(spec.after)
     if spec.job_key is not None:
         _refuse("after goes without job_key: an add changes the waiting job that has its key", AFTER_CODE, "after")
+    if spec.rerun:
+        _refuse("after goes without rerun: the job that runs would run again without waiting", AFTER_CODE, "after")
     if spec.if_failed is not None:
         check_if_failed(spec.if_failed)
 

@@ -56,6 +56,11 @@ def test_the_default_word_is_not_stored(word: Any) -> None:
             "after",
             "after goes without job_key: an add changes the waiting job that has its key",
         ),
+        (
+            {"after": [1], "singleton": True, "rerun": True},
+            "after",
+            "after goes without rerun: the job that runs would run again without waiting",
+        ),
     ],
 )
 def test_a_bad_option_is_refused_by_its_name(given: dict[str, Any], field: str, said: str) -> None:

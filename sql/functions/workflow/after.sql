@@ -18,6 +18,8 @@ begin
       then 'after has ' || jsonb_array_length(given -> 'after') || ' ids, at most 100000 are allowed'
     when given ? 'after' and job_key is not null
       then 'after goes without job_key: an add changes the waiting job that has its key'
+    when given ? 'after' and given -> 'rerun' = 'true'
+      then 'after goes without rerun: the job that runs would run again without waiting'
     when given ? 'if_failed' and not given ? 'after'
       then 'if_failed says what becomes of a job whose after has failed: it needs after'
     when given -> 'if_failed' <> all(array['"wait"'::jsonb, '"cancel"', '"run"'])

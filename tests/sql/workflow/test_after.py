@@ -23,6 +23,11 @@ FAULTS = [
     ({"after": TOO_MANY}, "after", "after has 100001 ids, at most 100000 are allowed"),
     ({"after": [1], "if_failed": "stop"}, "if_failed", f'{WORDS}"stop"'),
     ({"after": [1], "if_failed": True}, "if_failed", f"{WORDS}true"),
+    (
+        {"after": [1], "singleton": True, "rerun": True},
+        "after",
+        "after goes without rerun: the job that runs would run again without waiting",
+    ),
     ({"if_failed": "run"}, "if_failed", "if_failed says what becomes of a job whose after has failed: it needs after"),
 ]
 
