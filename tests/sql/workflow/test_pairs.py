@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.sql.control.test_move_jobs import LIMIT, LIMITED, move
+from tests.support.cron_items import add_item
 from tests.support.jobs import add, complete, fetch, fetched, settle_rest
 from tests.support.session import Session
 from tests.support.waits import left, look, state, states, wait_for
@@ -13,6 +14,7 @@ from tests.support.waits import left, look, state, states, wait_for
 ADD_KEYED = "select id from asyncq.add_job('t', $1::text::json, job_key => 'k', job_key_mode => $2)"
 ADD = "select id from asyncq.add_job($1, queue_name => $2, run_at => $3::text::timestamptz, options => $4::text::jsonb)"
 COMPLETE = "select from asyncq.complete_jobs($1::bigint[])"
+RUN_ITEM = "select ran.* from asyncq.run_cron_item('a') as ran"
 WAKEUPS = "select count(*) from asyncq._wakeups where at > asyncq.clock() + interval '1 day'"
 
 
@@ -161,3 +163,30 @@ async def test_a_job_that_is_named_in_its_own_call_is_unknown(sql: Session) -> N
     error = await sql.refusal(f"select asyncq.add_jobs(array[{specs}])")
 
     assert "GWBAF" == error.sqlstate
+
+
+async def test_a_released_job_that_fails_waits_for_its_retry_alone(claiming: Session) -> None:
+    """It is like any other job then."""
+    job = await add(claiming, task="other")
+    waiter = await wait_for(claiming, job, task="t")
+    await claiming.rows(COMPLETE, [job])
+    await look(claiming)
+    await settle_rest(
+        claiming, await fetch(claiming, tasks=["t"]), kind="failed", error="e", attempts=1, delay_s=3600.0
+    )
+    retryable = await state(claiming, waiter)
+    await claiming.rows("select from asyncq.retry_jobs(array[$1::bigint])", waiter)
+
+    assert ("retryable", [waiter]) == (retryable, await fetched(claiming, tasks=["t"]))
+
+
+async def test_a_job_of_a_recurring_item_is_waited_for_and_its_replacement_cancels_the_waiter(sql: Session) -> None:
+    """The job that the waiter named has not completed."""
+    await add_item(sql, "a", overlap="replace")
+    job = (await sql.row(RUN_ITEM))["id"]
+    waiter = await wait_for(sql, job)
+    anyhow = await wait_for(sql, job, if_failed="run")
+    other = (await sql.row(RUN_ITEM))["id"]
+    await look(sql)
+
+    assert [None, "available", None, "available"] == await states(sql, [job, other, waiter, anyhow])
