@@ -20,10 +20,11 @@ from asyncq.server import Server, start
 from asyncq.testing.schema import MARK
 from tests.crash import chaos_worker, claims, ledger
 from tests.crash.blows import DECK, Blows
-from tests.crash.chaos_worker import BURSTS, CONCURRENCY, CROWDS, KINDS, LIMITED, items_of, key_of, kind_of, result_of
+from tests.crash.chaos_worker import BURSTS, CONCURRENCY, CROWDS, KINDS, LIMITED, items_of, kind_of, result_of, spec_of
 from tests.crash.claims import SERIAL, UNSETTLED, WIDE
 from tests.crash.crew import Crew, crew_of
 from tests.crash.orders import Operator
+from tests.crash.trees import Trees
 from tests.crash.watch import GAPS, HISTORY, TIMES, Watch, ask, left_behind, wait_for_rest, wait_for_the_end
 from tests.support.disk import roomy_folder
 
@@ -56,6 +57,7 @@ class Chaos:
         waits: Jobs whose result is awaited, and their ends; None until then.
         watch: Checks the laws of the store all the time.
         operator: Pauses, resumes and changes limits.
+        trees: Adds jobs that wait for others.
     """
 
     blows: Blows
@@ -71,6 +73,7 @@ class Chaos:
         self.waits: dict[int, str | None] = {}
         self.watch = Watch(server.dsn)
         self.operator = Operator(server.dsn, random.Random(seed + 1))
+        self.trees = Trees(server.dsn, random.Random(seed + 2), self.due)
 
     async def reign(self, seconds: float) -> None:
         """Deal blows for so long, then let all jobs end, and the workers stop in order."""
@@ -82,6 +85,7 @@ class Chaos:
                 async with anyio.create_task_group() as inner:
                     inner.start_soon(self._add_for_ever, partial(group.start_soon, self._wait, waiting))
                     inner.start_soon(self.operator.order_for_ever, inner)
+                    inner.start_soon(self.trees.add_for_ever)
                     self.blows = Blows(self._server, SCHEMA, self.crew, self._chance, inner, self._deck)
                     until = time.monotonic() + seconds
                     while time.monotonic() < until:
@@ -125,8 +129,10 @@ class Chaos:
                     else:
                         self.due |= {number: due for number, (_, due) in jobs.items()}
                         for number, job in zip(jobs, added, strict=True):
-                            if kind_of(number) == "kept" and number % 3:
-                                wait(number, job.id)
+                            if kind_of(number) == "kept":
+                                self.trees.known.append(job.id)
+                                if number % 3:
+                                    wait(number, job.id)
                 await anyio.sleep(PAUSE_S)
                 if first % CROWD == 0:
                     await self._add_crowd(client, CROWDS + first)
@@ -142,7 +148,8 @@ class Chaos:
         """
         numbers = range(first, first + CROWD)
         with suppress(StoreError):
-            await client.add_jobs([chaos_worker.crowd.job(number) for number in numbers])
+            added = await client.add_jobs([chaos_worker.crowd.job(number) for number in numbers])
+            self.trees.known.extend(job.id for job in added)
             self.due |= dict.fromkeys(numbers, 0)
 
     async def _add_burst(self, client: Client, first: int) -> None:
@@ -150,7 +157,7 @@ class Chaos:
         of_kind = len(KINDS) - len(LIMITED) + first // LULL % len(LIMITED)
         numbers = range(BURSTS + first * len(KINDS) + of_kind, BURSTS + (first + BURST) * len(KINDS), len(KINDS))
         with suppress(StoreError):
-            await client.add_jobs([self._made(number) for number in numbers])
+            await client.add_jobs([spec_of(number) for number in numbers])
             self.due |= dict.fromkeys(numbers, 0)
 
     async def _add_alone(self, client: Client, first: int) -> None:
@@ -163,19 +170,13 @@ class Chaos:
 
     def _job(self, number: int) -> tuple[JobSpec, int]:
         queue = QUEUES[number // len(KINDS) % len(QUEUES)]
-        spec = self._made(number).with_options(idempotency_key=str(number), queue=queue)
+        spec = spec_of(number).with_options(idempotency_key=str(number), queue=queue)
         if number % 5:
             return spec, 0
         moves = self.blows.moves if hasattr(self, "blows") else []
         ahead = timedelta(microseconds=moves[-1][1] // 1000) if moves else timedelta()
         at = datetime.now(UTC) + ahead + timedelta(seconds=random.uniform(0, 1.5))
         return spec.with_options(run_at=at), round(at.timestamp() * 1e6) * 1000
-
-    def _made(self, number: int) -> JobSpec:
-        kind = kind_of(number)
-        if kind in LIMITED:
-            return LIMITED[kind].job(number, key_of(number))
-        return getattr(chaos_worker, kind).job(items_of(number) if kind == "split" else number)
 
     # The checks
 
@@ -186,7 +187,7 @@ class Chaos:
     async def verdict(self) -> dict[str, object]:
         """Everything that must not be, by its name; empty lists if all was kept."""
         runs, fates = self.crew.runs(), self.crew.fates
-        plain = {*self.numbers("note", "kept", "crowd", "split", "swept", "tip", *LIMITED)}
+        plain = {*self.numbers("note", "kept", "crowd", "split", "swept", "tip", "join", *LIMITED)}
         notes = {*self.numbers("note", "kept", "crowd", "split", "swept")}
         attempts = [run for run in runs if kind_of(run.number) != "crowd"]  # whose attempts are not known
         wrong: dict[str, object] = {
@@ -243,6 +244,7 @@ class Chaos:
             "runs": len(runs),
             "crowd": sum(kind_of(run.number) == "crowd" for run in runs),
             "awaited": len(self.waits),
+            **self.trees.counts,
             "doubled_tips": sum(tips.values()) - len(tips),
             "lost_starts": ledger.lost_starts(runs),
             "slots": len(await ask(self._server.dsn, "select from chaos.slots")),

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 import asyncpg
 
-from asyncq import Collect, ConstantRetry, Job, JobContext, JobsContext, RetryAfter, StoreUnavailable, task
+from asyncq import Collect, ConstantRetry, Job, JobContext, JobsContext, JobSpec, RetryAfter, StoreUnavailable, task
 from asyncq.cli import logs
 from asyncq.store import claim
 from asyncq.testing import make_worker
@@ -40,7 +40,16 @@ ITEMS = 3
 # The first number of the jobs that are claimed in batches; and of those with a limit that are added at once.
 CROWDS = 9_000_000
 BURSTS = 10_000_000
+# The first number of the jobs of trees; and of the last jobs of these.
+TREES = 30_000_000
+JOINS = 1_000_000_000
 BACK_OFF_S = 0.3
+
+JOIN = """
+insert into chaos.joined (number, missing)
+select $1, count(*) from unnest($2::int[]) as member(number)
+where not exists (select from chaos.paid where paid.number = member.number)
+"""
 
 # Three jobs for each minute of the schema's clock; missed slots are filled in.
 CRONTAB = """
@@ -62,6 +71,8 @@ async def create_tables(db: asyncpg.Connection) -> None:
 
 def kind_of(number: int) -> str:
     """The kind of a job."""
+    if number >= JOINS:
+        return "join"
     return "crowd" if CROWDS <= number < BURSTS else KINDS[number % len(KINDS)]
 
 
@@ -223,6 +234,22 @@ LIMITED = {
 }
 
 
+@task(transactional=True, keep=KEPT, **FOR_EVER)
+async def join(number: int, members: list[int], ctx: JobContext) -> None:
+    """The last job of a tree, exactly once: it looks for the effects of all jobs for which it has waited."""
+    with written_down(number, ctx):
+        await ctx.query(JOIN, number, members)
+        await work(number, ctx)
+
+
+def spec_of(number: int) -> JobSpec:
+    """The job of a number."""
+    kind = kind_of(number)
+    if kind in LIMITED:
+        return LIMITED[kind].job(number, key_of(number))
+    return globals()[kind].job(items_of(number) if kind == "split" else number)
+
+
 @task(transactional=True, name="slot", **FOR_EVER)
 async def slot(item: str, ctx: JobContext) -> None:
     """A slot of a recurring item, exactly once too."""
@@ -235,7 +262,7 @@ def main() -> None:
     claim.BATCH_FROM = 2
     worker = make_worker(
         sys.argv[1],
-        [note, kept, crowd, split, swept, pay, book, tip, slot, *LIMITED.values(), *QUEUES],
+        [note, kept, crowd, split, swept, pay, book, tip, join, slot, *LIMITED.values(), *QUEUES],
         lease=LEASE_S,
         grace=1,
         concurrency=CONCURRENCY,

@@ -21,6 +21,7 @@ MOST_SHOWN = 20
 
 FAULTS = "select law, said from chaos.faults order by law, said limit $1"
 OVER_RATE = "select * from chaos.over_rate order by seq limit $1"
+WRONG_ENDS = "select * from chaos.wrong_ends order by waiter limit $1"
 OPEN = "select * from chaos.claims where ended_in is null order by seq limit $1"
 STARTS = "select task, count(*)::int from chaos.claims group by task"
 FOLLOWED = "select count(*)::int from chaos.claims where follows"
@@ -34,6 +35,10 @@ select format('wakeup %s', to_jsonb(wakeup)) from asyncq._wakeups as wakeup
 where task_id > 0 or at > asyncq.clock() + interval '10 s'
 union all
 select format('paused %s', to_jsonb(paused)) from asyncq.pauses as paused
+union all
+select format('edge %s', to_jsonb(edge)) from asyncq._waits as edge
+union all
+select format('closing %s', to_jsonb(closing)) from asyncq._closings as closing
 limit $1
 """
 
@@ -102,7 +107,12 @@ async def open_ledger(db: asyncpg.Connection, schema: str = "asyncq", ledger: st
 
 async def broken_laws(dsn: str) -> dict[str, object]:
     """The laws that claims broke, by name; empty lists if they kept all."""
-    asked = {"faults of claims": FAULTS, "over a rate": OVER_RATE, "claims without an end": OPEN}
+    asked = {
+        "faults of claims": FAULTS,
+        "over a rate": OVER_RATE,
+        "claims without an end": OPEN,
+        "wrong ends in trees": WRONG_ENDS,
+    }
     return {name: [str(dict(row)) for row in await ask(dsn, sql, MOST_SHOWN)] for name, sql in asked.items()}
 
 

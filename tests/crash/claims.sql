@@ -19,6 +19,13 @@ create table chaos.orders (
   scope text not null, value int);
 create index on chaos.orders (scope, seq);
 
+-- A job of a tree, and another one that has to end first. Inserted in the transaction of the add.
+create table chaos.edges (
+  waiter bigint not null, job_id bigint not null, runs_anyhow boolean not null, primary key (waiter, job_id));
+
+-- The runs of the last jobs of trees, each in the transaction of its end; and how many effects of other jobs it missed.
+create table chaos.joined (number int not null, missing int not null);
+
 -- Until when no job of a group starts. Inserted once the back-off is committed.
 create table chaos.backed_off (
   made_in xid8 not null default pg_current_xact_id(), of_group text not null, until timestamptz not null);
@@ -122,6 +129,11 @@ begin
     select 'nothing that is backed off starts', format('job %s of %s at %s, until %s', job, made.of_group, at, until)
     from chaos.backed_off
     where of_group = made.of_group and until > at and (read_in is null or pg_visible_in_snapshot(made_in, read_in));
+  insert into chaos.faults
+    select 'nothing starts before what it waits for', format('job %s before job %s', job, edge.job_id)
+    from chaos.edges as edge where edge.waiter = job
+      and (exists (select from asyncq._jobs where id = edge.job_id)
+        or not exists (select from asyncq._ended_jobs where id = edge.job_id));
   if overtaken is not null and chaos.most_since('at_once ' || made.of_group, shown, 32768) = 1 then
     insert into chaos.faults
       values ('a serial queue keeps its order', format('job %s of %s overtakes %s', job, made.of_group, overtaken));
@@ -287,6 +299,27 @@ create trigger chaos_1 after insert or update on asyncq._jobs for each row
 create trigger chaos_2 after insert or update or delete on asyncq._jobs for each row execute function chaos.note_job();
 create trigger chaos_1 after insert or update on asyncq._batches for each row execute function chaos.keep_batch();
 create trigger chaos_2 after insert or update or delete on asyncq._batches for each row execute function chaos.note_batch();
+
+-- The jobs of trees that did not end as they had to. All that they wait for is kept, so each end is known.
+create view chaos.wrong_ends as
+select due.waiter, due.state as expected, ended.state
+from (
+  select edge.waiter, case
+      when bool_or(edge.runs_anyhow) or bool_and(coalesce(awaited.state, 'unknown') = 'completed') then 'completed'
+      else 'cancelled' end as state
+  from chaos.edges as edge left join asyncq._ended_jobs as awaited on awaited.id = edge.job_id
+  group by edge.waiter) as due
+left join asyncq._ended_jobs as ended on ended.id = due.waiter
+where ended.state is distinct from due.state
+union all
+select ended.id, case ended.state when 'completed' then 'run once' else 'never run' end,
+  format('run %s times, %s effects missed', ran.times, ran.missing)
+from asyncq._ended_jobs as ended
+join asyncq._tasks as task on task.id = ended.task_id and task.identifier = 'join'
+cross join lateral (
+  select count(*) as times, coalesce(sum(joined.missing), 0) as missing from chaos.joined
+  where joined.number = (ended.payload ->> 'number')::int) as ran
+where ran.times <> (ended.state = 'completed')::int or ran.missing <> 0;
 
 -- Starts beyond a rate: with those before it in one time of the rate, in the order of the locks. While the schema's
 -- clock is moved, a fetch that began before may follow one that began after: such starts are left out.

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from asyncq.store.statements import render
-from tests.crash.claims import open_ledger
+from tests.crash.claims import WRONG_ENDS, open_ledger
 from tests.support.session import session
 
 ADD = """
@@ -15,6 +15,13 @@ select now(), now(), now(), task.id, $2, 1, json_build_object('key', $3::text) f
 where task.identifier = $1 returning id
 """
 CLAIM = "update asyncq._jobs set locked_by = 1, lock_token = 1, locked_at = now(), shared = true where id = any($1)"
+UNCLAIM = "update asyncq._jobs set locked_by = null, lock_token = null, locked_at = null, shared = false"
+END = """
+with ended as (delete from asyncq._jobs where id = $1 returning *)
+insert into asyncq._ended_jobs (id, created_at, ended_at, keep_until, task_id, state, payload)
+select id, created_at, now(), 'infinity', task_id, $2, payload from ended
+"""
+EDGES = "insert into chaos.edges (waiter, job_id, runs_anyhow) select $1, unnest($2::bigint[]), $3"
 ORDER = "insert into chaos.orders (scope, value) values ($1, $2)"
 
 
@@ -39,6 +46,10 @@ class Book:
         """Claim jobs, whatever the rules are."""
         await self.rows(CLAIM, jobs)
 
+    async def end(self, job: int, state: str) -> None:
+        """End a job, and keep it."""
+        await self.rows(END, job, state)
+
     async def faults(self) -> list[str]:
         """The laws that were broken."""
         found = await self.rows("select law from chaos.faults union all select 'rate' from chaos.over_rate")
@@ -52,12 +63,14 @@ async def book(dsn: str, schema: str) -> AsyncIterator[Book]:
     async with session(dsn, schema) as opened:
         await opened.connection.execute(f"create schema {ledger}")
         await open_ledger(opened.connection, schema, ledger)
-        await opened.execute("select asyncq._store_tasks('{plain,other,keyed,rated,paced,whole}')")
+        await opened.execute("select asyncq._store_tasks('{plain,other,keyed,rated,paced,whole,join}')")
         try:
             yield Book(opened.connection, dsn, schema, ledger)
         finally:
             await opened.connection.execute(f"drop schema {ledger} cascade")
-            await opened.execute("delete from asyncq._jobs; delete from asyncq._wakeups")
+            await opened.execute(
+                "delete from asyncq._jobs; delete from asyncq._ended_jobs; delete from asyncq._wakeups"
+            )
 
 
 async def test_more_claims_at_once_than_a_limit_allows_are_seen(book: Book) -> None:
@@ -143,3 +156,65 @@ async def test_a_claim_that_follows_another_one_may_stay_above_a_limit_that_was_
         await book.rows(f"{ended} {CLAIM} and exists (select from ended)", [third], first)
 
     assert faults == await book.faults()
+
+
+async def test_a_job_that_starts_before_what_it_waits_for_is_seen(book: Book) -> None:
+    """The other one waits, runs, or has vanished without an end that was kept."""
+    waiter, first, second, third = [await book.add() for _ in "1234"]
+    await book.rows(EDGES.replace("$3", "false"), waiter, [first, second, third])
+    await book.claim(second)
+    await book.end(third, "completed")
+    await book.claim(waiter)
+    await book.rows("delete from asyncq._jobs where id = any($1)", [first, second])
+    await book.rows(UNCLAIM)
+    await book.claim(waiter)
+
+    assert ["nothing starts before what it waits for"] * 4 == await book.faults()
+
+
+@pytest.mark.parametrize(
+    ("runs_anyhow", "awaited", "ended", "is_wrong"),
+    [
+        (False, "completed", "completed", False),
+        (False, "completed", None, True),
+        (False, "cancelled", "completed", True),
+        (False, "cancelled", "cancelled", False),
+        (True, "cancelled", "completed", False),
+        (True, "cancelled", "cancelled", True),
+    ],
+)
+async def test_a_job_that_does_not_end_as_what_it_waits_for_says_is_seen(
+    book: Book, *, runs_anyhow: bool, awaited: str, ended: str | None, is_wrong: bool
+) -> None:
+    """One that was forgotten has no end."""
+    waiter, first, second = [await book.add() for _ in "123"]
+    await book.rows(EDGES, waiter, [first, second], runs_anyhow)
+    await book.end(first, "completed")
+    await book.end(second, awaited)
+    if ended is not None:
+        await book.end(waiter, ended)
+
+    assert ([waiter] if is_wrong else []) == [row["waiter"] for row in await book.rows(WRONG_ENDS, 10)]
+
+
+@pytest.mark.parametrize(
+    ("state", "runs", "is_wrong"),
+    [
+        ("completed", [0], False),
+        ("completed", [], True),
+        ("completed", [0, 0], True),
+        ("completed", [1], True),
+        ("cancelled", [], False),
+        ("cancelled", [0], True),
+    ],
+)
+async def test_the_last_job_of_a_tree_that_ran_twice_or_missed_an_effect_is_seen(
+    book: Book, *, state: str, runs: list[int], is_wrong: bool
+) -> None:
+    """A cancelled one has not run."""
+    job = await book.add("join")
+    await book.rows("update asyncq._jobs set payload = '{\"number\": 7}' where id = $1", job)
+    await book.end(job, state)
+    await book.rows("insert into chaos.joined select 7, unnest($1::int[])", runs)
+
+    assert ([job] if is_wrong else []) == [row["waiter"] for row in await book.rows(WRONG_ENDS, 10)]
