@@ -17,6 +17,12 @@ class Look(msgspec.Struct, frozen=True):
     job_id: int | None
 
 
-async def look(line: ReconnectingConnection, most: int) -> list[Look]:
-    """Look at all waiters of jobs that have ended, `most` ends at a time. If cancelled, the next look does the rest."""
-    return [Look(*row) for row in await line.fetch("look", most)]
+async def look(line: ReconnectingConnection, after_id: int, most: int) -> tuple[list[Look], int | None]:
+    """Look at the waiters of jobs that have ended: of the first `most` ends after an id.
+
+    Returns the outcomes, and the id after which the next call has to look; None if there is no more. If cancelled, the
+    next look does the rest.
+    """
+    rows = await line.fetch("look", after_id, most)
+    after = next((row["waiter"] for row in rows if row["outcome"] == "next"), None)
+    return [Look(*row) for row in rows if row["outcome"] != "next"], after

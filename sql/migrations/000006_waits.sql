@@ -35,3 +35,6 @@ create table asyncq._closings (
   autovacuum_vacuum_cost_delay = 0,
   vacuum_truncate = off
 );
+
+-- _look: all closings of a waiter are judged together.
+create index closings_waiter on asyncq._closings (waiter);

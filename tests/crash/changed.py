@@ -23,8 +23,8 @@ CHANGED = [
     Changed(
         "an edge that somebody is cutting counts as one that will be cut",
         CUT,
-        "edge.waiter = of_waiter and edge.xmax = '0'::xid",
-        "edge.waiter = of_waiter",
+        "of_waiter and of_waiter and edge.xmax = '0'::xid",
+        "of_waiter and of_waiter",
         ORDERS,
     ),
     Changed(
@@ -37,16 +37,30 @@ CHANGED = [
     Changed(
         "a look forgets a waiter because an edge is still there",
         LOOK,
-        "order by edge.job_id desc limit 1 for update skip locked;",
+        "order by edge.waiter desc, edge.job_id desc limit 1 for update skip locked;",
         "limit 1;",
         ORDERS,
     ),
     Changed(
         "a look forgets a waiter that a transaction holds",
         LOOK,
-        "and (given.id <> all(locked) or not asyncq._has_open_wait(given.id))",
+        "and (given.id <> all(locked) or given.id = any(stuck) or not asyncq._has_open_wait(given.id))",
         "and given.id = any(locked) and not asyncq._has_open_wait(given.id)",
         (WAITS,),
+    ),
+    Changed(
+        "a look forgets an ended job whose edge a transaction locks",
+        LOOK,
+        "or given.id = any(stuck) ",
+        "",
+        (WAITS,),
+    ),
+    Changed(
+        "an end reads the edges of all waiters of a job for each of them",
+        CUT,
+        "between of_waiter and of_waiter and edge.xmax = '0'::xid\n    order by edge.waiter desc, edge",
+        "= of_waiter and edge.xmax = '0'::xid\n    order by edge",
+        ("tests/sql/workflow/test_wait_plans.py",),
     ),
     Changed(
         "an add does not write a job that others wait for already",
@@ -54,12 +68,12 @@ CHANGED = [
         """  with marked as (
     update asyncq._jobs as job
       set keep_until = coalesce(job.keep_until, '-infinity'), extras = coalesce(job.extras, '{}') || '{"awaited": true}'
-      where job.id = any(awaited) and job.id <> waiter
+      where job.id = any(awaited)
       returning job.id, asyncq._is_discarded(job) as is_discarded)
   select""",
         """  with written as (
     update asyncq._jobs as job set keep_until = '-infinity'
-      where job.id = any(awaited) and job.id <> waiter and job.keep_until is null
+      where job.id = any(awaited) and job.keep_until is null
       returning job.id, asyncq._is_discarded(job) as is_discarded
     ), others as (
     select job.id, asyncq._is_discarded(job) as is_discarded from asyncq._jobs as job

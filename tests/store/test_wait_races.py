@@ -18,6 +18,13 @@ FORMS = pytest.mark.parametrize("form", ["rows", "batched"])
 OLD = pytest.mark.parametrize("level", ["repeatable_read", "serializable"])
 COMPLETE = "select from asyncq.complete_jobs(array[$1::bigint])"
 CANCEL = "select from asyncq.cancel_jobs(array[$1::bigint])"
+# A deletion of one edge waits for a lock of the test.
+SLOW_DELETE = """
+create function asyncq.wait_for_test() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock(7); return old; end $$;
+create trigger waits before delete on asyncq._waits for each row when (old.job_id = $1)
+  execute function asyncq.wait_for_test()
+"""
 SHARE = "select from asyncq._waits where job_id = $1 for share"
 
 
@@ -287,6 +294,34 @@ async def test_an_end_beside_a_look_that_has_locked_its_edge(sql: Session, other
 
     assert ([], [("held", waiter, None)]) == (during, held)
     assert ([("released", waiter, None)], (0, 0)) == (after, await left(sql))
+
+
+async def test_a_look_reads_a_cancelled_job_together_with_its_edge(sql: Session, other: Session, dsn: str) -> None:
+    """The other job is cancelled after the look has read the closings, and before it reads the edges."""
+    jobs = [await add(sql), await add(sql)]
+    waiter = await wait_for(sql, *jobs)
+    await other.execute("begin")
+    await other.rows(SHARE, jobs[0])
+    await sql.rows(COMPLETE, jobs[0])
+    await other.execute("commit")
+    await sql.execute(SLOW_DELETE.replace("$1", str(jobs[0])))
+    await other.execute("select pg_advisory_lock(7)")
+    outcomes: list[object] = []
+
+    async def look_once() -> None:
+        outcomes.extend(await look(sql))
+
+    async with session(dsn, sql.schema) as third, anyio.create_task_group() as group:
+        group.start_soon(look_once)
+        pid = sql.connection.get_server_pid()
+        await wait_until(
+            lambda: other.value("select pg_blocking_pids($1) <> '{}'", pid), description="the look to wait"
+        )
+        await third.rows(CANCEL, jobs[1])
+        await other.execute("select pg_advisory_unlock(7)")
+
+    assert ([("cancelled", waiter, None)], None) == (outcomes, await state(sql, waiter))
+    assert ((0, 0), []) == (await left(sql), await broken_laws(sql))
 
 
 async def test_two_looks_release_a_job_once(sql: Session, other: Session) -> None:

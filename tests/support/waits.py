@@ -19,9 +19,15 @@ async def wait_for(
     return await sql.value(ADD, task, json.dumps(given))
 
 
-async def look(sql: Session) -> list[tuple[str, int, int | None]]:
-    """Look once. Returns the outcomes."""
-    return [tuple(row) for row in await sql.run("look", MOST)]
+async def look(sql: Session, most: int = MOST) -> list[tuple[str, int, int | None]]:
+    """Look at all ends, at most so many in a call. Returns the outcomes."""
+    found: list[tuple[str, int, int | None]] = []
+    after: int | None = 0
+    while after is not None:
+        rows = await sql.run("look", after, most)
+        found += [tuple(row) for row in rows if row["outcome"] != "next"]
+        after = next((row["waiter"] for row in rows if row["outcome"] == "next"), None)
+    return found
 
 
 async def state(sql: Session, job: int) -> str | None:

@@ -67,16 +67,22 @@ class Closer:
         return await self._look() == "changed"
 
     async def _look(self) -> str:
-        """Look, and report it: held (also if the store cannot be used), changed, or an empty text."""
-        try:
-            async with shielded(self._line):
-                looks = await look(self._line, BATCH)
-            self._outage.over()
-        except AsyncqError as error:
-            self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
-            return "held"
-        self._report(looks)
-        outcomes = {one.outcome for one in looks}
+        """Look, and report it: held (also if the store cannot be used), changed, or an empty text.
+
+        One transaction for each `BATCH` of ends: between them the connection is free for fetches.
+        """
+        outcomes: set[str] = set()
+        after_id: int | None = 0
+        while after_id is not None:
+            try:
+                async with shielded(self._line):
+                    looks, after_id = await look(self._line, after_id, BATCH)
+                self._outage.over()
+            except AsyncqError as error:
+                self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
+                return "held"
+            self._report(looks)
+            outcomes |= {one.outcome for one in looks}
         return "held" if "held" in outcomes else "changed" if outcomes & {"released", "cancelled"} else ""
 
     def _report(self, looks: list[Look]) -> None:

@@ -16,9 +16,13 @@
 --   is not pending any more                       nothing
 --
 -- Two looks beside each other may read the same closings. The lock of the waiter's row and its due_at decide: one of
--- them releases it. At most `most` closings are read at a time, until none is left.
--- Returns a row for each outcome; job_id is the discarded job of a blocked one.
-create or replace function asyncq._look(most int) returns table (outcome text, waiter bigint, job_id bigint)
+-- them releases it.
+--
+-- It looks at the waiters of the first `most` closings after an id, by all their closings: a call locks few waiters, and
+-- none for long. Returns a row for each outcome; job_id is the discarded job of a blocked one. With the outcome next, the
+-- waiter is the id after which there may be more closings: others, or those of waiters that were cancelled here.
+create or replace function asyncq._look(after_id bigint, most int)
+  returns table (outcome text, waiter bigint, job_id bigint)
   language plpgsql volatile
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
@@ -28,61 +32,70 @@ create or replace function asyncq._look(most int) returns table (outcome text, w
   as $$
 #variable_conflict use_column
 declare
-  last_id bigint := 0;
+  last_id bigint;
+  is_full boolean;
   taken bigint[];
   waiters bigint[];
   locked bigint[];
+  bare bigint[];
   doomed bigint[];
   free bigint[];
   stuck bigint[];
   busy bigint[];
 begin
-  loop
-    select array_agg(line.id), array_agg(distinct line.waiter), max(line.id) into taken, waiters, last_id
-      from (select id, waiter from asyncq._closings where id > last_id order by id limit most) as line;
-    exit when taken is null;
-    locked := array(
-      select job.id from asyncq._jobs as job
-      where job.id = any(waiters) and job.due_at is not null order by job.id for update skip locked);
-    -- What an end could not cut, and what counts although it did not complete.
-    delete from asyncq._waits where ctid = any(array(
-      select edge.ctid
-      from asyncq._judged(taken) as line
-      join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
-      where line.verdict = 'counts' and line.waiter = any(locked)
-      for update of edge skip locked));
-    stuck := array(
-      select edge.waiter from asyncq._judged(taken) as line
-      join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
-      where line.verdict = 'counts');
-    doomed := array(
-      select distinct line.waiter from asyncq._judged(taken) as line where line.verdict = 'cancels' and line.waiter = any(locked));
-    perform asyncq._end_jobs(doomed, 'cancelled');
-    free := array(
-      select given.id from unnest(locked) as given(id)
-      where given.id <> all(doomed) and not exists (select from asyncq._waits as edge where edge.waiter = given.id offset 0));
-    perform asyncq._release_waiters(free);
-    busy := array(
-      select given.id from unnest(waiters) as given(id)
-      where given.id <> all(doomed || free)
-        and exists (select from asyncq._jobs as job where job.id = given.id and job.due_at is not null offset 0)
-        and (given.id <> all(locked) or given.id = any(stuck) or not asyncq._has_open_wait(given.id)));
-    return query
-      select 'released', given.id, null::bigint from unnest(free) as given(id)
-      union all
-      select 'cancelled', given.id, null from unnest(doomed) as given(id)
-      union all
-      select 'held', given.id, null from unnest(busy) as given(id)
-      union all
-      select 'blocked', line.waiter, line.job_id from asyncq._judged(taken) as line
-      where line.verdict = 'blocks' and line.waiter <> all(busy);
-    perform asyncq._drop_waits(array(
-      select given.id from unnest(waiters) as given(id)
-      where given.id <> all(locked || busy)));
-    delete from asyncq._closings where id = any(array(
-      select line.id from asyncq._closings as line
-      where line.id = any(taken) and line.waiter <> all(busy) order by line.id for update skip locked));
-  end loop;
+  select array_agg(distinct line.waiter), max(line.id), count(*) = most into waiters, last_id, is_full
+    from (select id, waiter from asyncq._closings where id > after_id order by id limit most) as line;
+  if waiters is null then
+    return;
+  end if;
+  locked := array(
+    select job.id from asyncq._jobs as job
+    where job.id = any(waiters) and job.due_at is not null order by job.id for update skip locked);
+  taken := array(select line.id from asyncq._closings as line where line.waiter = any(waiters));
+  -- What an end could not cut, and what counts although it did not complete.
+  delete from asyncq._waits where ctid = any(array(
+    select edge.ctid
+    from asyncq._judged(taken) as line
+    join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
+    where line.verdict = 'counts' and line.waiter = any(locked)
+    for update of edge skip locked));
+  bare := array(
+    select given.id from unnest(locked) as given(id)
+    where not exists (select from asyncq._waits as edge where edge.waiter = given.id offset 0));
+  -- Again, after the edges: whoever has cut one that is missing now may have left a closing meanwhile.
+  taken := array(select line.id from asyncq._closings as line where line.waiter = any(waiters));
+  stuck := array(
+    select edge.waiter from asyncq._judged(taken) as line
+    join asyncq._waits as edge on edge.waiter = line.waiter and edge.job_id = line.job_id
+    where line.verdict = 'counts');
+  doomed := array(
+    select distinct line.waiter from asyncq._judged(taken) as line where line.verdict = 'cancels' and line.waiter = any(locked));
+  perform asyncq._end_jobs(doomed, 'cancelled');
+  free := array(select given.id from unnest(bare) as given(id) where given.id <> all(doomed));
+  perform asyncq._release_waiters(free);
+  busy := array(
+    select given.id from unnest(waiters) as given(id)
+    where given.id <> all(doomed || free)
+      and exists (select from asyncq._jobs as job where job.id = given.id and job.due_at is not null offset 0)
+      and (given.id <> all(locked) or given.id = any(stuck) or not asyncq._has_open_wait(given.id)));
+  return query
+    select 'released', given.id, null::bigint from unnest(free) as given(id)
+    union all
+    select 'cancelled', given.id, null from unnest(doomed) as given(id)
+    union all
+    select 'held', given.id, null from unnest(busy) as given(id)
+    union all
+    select 'blocked', line.waiter, line.job_id from asyncq._judged(taken) as line
+    where line.verdict = 'blocks' and line.waiter <> all(busy);
+  perform asyncq._drop_waits(array(
+    select given.id from unnest(waiters) as given(id)
+    where given.id <> all(locked || busy)));
+  delete from asyncq._closings where id = any(array(
+    select line.id from asyncq._closings as line
+    where line.id = any(taken) and line.waiter <> all(busy) order by line.id for update skip locked));
+  if is_full or doomed <> '{}' then
+    return query select 'next', last_id, null::bigint;
+  end if;
 end
 $$;
 

@@ -230,11 +230,12 @@ async def test_a_waiter_that_a_transaction_holds_is_looked_at_again(
     twice = asyncio.Event()
     look = closer.look
 
-    async def watched(*args: Any) -> list[Look]:
-        looks.append(await look(*args))
+    async def watched(*args: Any) -> tuple[list[Look], int | None]:
+        found, after_id = await look(*args)
+        looks.append(found)
         if len([one for one in looks if [row.outcome for row in one] == ["held"]]) == 2:
             twice.set()
-        return looks[-1]
+        return found, after_id
 
     monkeypatch.setattr(closer, "look", watched)
     first = await client.add_job(step, 1, keep="1 h")
@@ -256,7 +257,7 @@ async def test_a_look_that_fails_is_repeated(
     """An outage delays it, and is reported."""
     look, failures = closer.look, [StoreUnavailable("gone")] * 2
 
-    async def fail(*args: Any) -> list[Look]:
+    async def fail(*args: Any) -> tuple[list[Look], int | None]:
         if failures:
             raise failures.pop()
         return await look(*args)
@@ -268,6 +269,30 @@ async def test_a_look_that_fails_is_repeated(
         await seen.wait_for(JobCompleted, 2)
 
     assert [1, 2] == [event.failures for event in seen.of(MaintenanceFailed)]
+
+
+async def test_a_look_at_many_jobs_leaves_its_connection_free_between_a_few(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each few are a transaction of their own, and reported. One that fails is repeated."""
+    monkeypatch.setattr(closer, "BATCH", 2)
+    look, calls = closer.look, []
+
+    async def fail_at_the_third(*args: Any) -> tuple[list[Look], int | None]:
+        calls.append(args)
+        if len(calls) == 3:
+            raise StoreUnavailable("gone")
+        return await look(*args)
+
+    monkeypatch.setattr(closer, "look", fail_at_the_third)
+    first = await client.add_job("unknown")
+    waiters = [await client.add_job(report, after=[first]) for _ in range(7)]
+    await client.admin.complete_jobs([first.id])
+    async with make_worker(report, listen=False).start():
+        await seen.wait_for(JobCompleted, 7)
+
+    assert [2, 2, 2, 1] == [len(event.released) for event in seen.of(JobsReleased)]
+    assert {waiter.id for waiter in waiters} == {*seen.ids(JobCompleted)}
 
 
 async def test_a_client_without_a_loop_adds_jobs_that_wait(

@@ -7,7 +7,7 @@ import pytest
 from tests.sql.settle.test_tell_watchers import ENDS
 from tests.support.jobs import add, add_many, complete, fetch, fetched, settle_rest
 from tests.support.keyed import KEY
-from tests.support.session import Session
+from tests.support.session import Session, session
 from tests.support.waits import broken_laws, left, look, state, states, wait_for
 
 Act = Callable[[Session, int], Awaitable[object]]
@@ -159,16 +159,49 @@ async def test_jobs_of_a_batch_are_waited_for(claiming: Session) -> None:
 
 
 async def test_a_cancelled_waiter_cancels_its_own_waiters(sql: Session) -> None:
-    """In one look, however long the chain is; one that runs in any case starts."""
+    """In one look, however long the chain is, and however few it reads at once; one that runs in any case starts."""
     chain = [await add(sql)]
     for _ in range(4):
         chain.append(await wait_for(sql, chain[-1]))
     last = await wait_for(sql, chain[-1], if_failed="run")
     await sql.rows("select from asyncq.cancel_jobs(array[$1::bigint])", chain[0])
-    await look(sql)
+    await look(sql, most=2)
 
     assert [None] * 5 + ["available"] == await states(sql, [*chain, last])
     assert (0, 0) == await left(sql)
+
+
+async def test_a_look_at_one_end_knows_the_other_ends_of_its_waiter(own: Session) -> None:
+    """The first closing says that a job has completed, the second one that another job was cancelled."""
+    first, second = await add(own), await add(own)
+    waiter = await wait_for(own, first, second)
+    async with own.connection.transaction():
+        undone = own.connection.transaction()
+        await undone.start()
+        await own.rows("select from asyncq.cancel_jobs(array[$1::bigint])", second)
+        await undone.rollback()
+        await own.rows("select from asyncq.complete_jobs(array[$1::bigint])", first)
+        await own.rows("select from asyncq.cancel_jobs(array[$1::bigint])", second)
+    closings = await left(own)
+
+    assert ((0, 2), [("cancelled", waiter, None)]) == (closings, await look(own, most=1))
+    assert (0, 0) == await left(own)
+
+
+async def test_waiters_that_are_held_keep_nobody_behind_them_from_their_release(dsn: str, own: Session) -> None:
+    """A look goes on behind their closings, which stay."""
+    first, second = await add(own), await add(own)
+    held = [await wait_for(own, first, if_failed="run") for _ in range(3)]
+    free = await wait_for(own, second)
+    await own.rows("select from asyncq.complete_jobs($1::bigint[])", [first])
+    await own.rows("select from asyncq.complete_jobs($1::bigint[])", [second])
+    async with session(dsn, own.schema) as other, other.connection.transaction():
+        await other.rows("select from asyncq._jobs where id = any($1) for update", held)
+        during = await look(own, most=2)
+    after = await look(own, most=2)
+
+    assert [("held", job, None) for job in held] + [("released", free, None)] == sorted(during)
+    assert [("released", job, None) for job in held] == sorted(after)
 
 
 async def test_a_blocked_waiter_goes_on_after_the_retry_of_the_failed_job(claiming: Session) -> None:
