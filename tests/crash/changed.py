@@ -56,6 +56,15 @@ CHANGED = [
         (WAITS,),
     ),
     Changed(
+        "a look does not read what ended after it read the closings",
+        LOOK,
+        """  -- Again, after the edges: an end that has cut one since then has left its closing too.
+  taken := array(select line.id from asyncq._closings as line where line.waiter = any(waiters));
+""",
+        "",
+        (WAITS,),
+    ),
+    Changed(
         "an end reads the edges of all waiters of a job for each of them",
         CUT,
         "between of_waiter and of_waiter and edge.xmax = '0'::xid\n    order by edge.waiter desc, edge",

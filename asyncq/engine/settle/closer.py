@@ -53,7 +53,7 @@ class Closer:
         tries = 0
         while True:
             self._wanted, self._urgent = anyio.Event(), anyio.Event()
-            tries = tries + 1 if await self._look() == "held" else 0
+            tries = tries + 1 if "held" in await self._look() else 0
             wait_s = (
                 backoff_s(tries, FIRST_RETRY_S, self._every_s) if tries else self._every_s * random.uniform(0.8, 1.2)
             )
@@ -64,10 +64,10 @@ class Closer:
 
     async def look(self) -> bool:
         """Look once; returns whether a job was released or cancelled, so that another one may start or end now."""
-        return await self._look() == "changed"
+        return bool(await self._look() & {"released", "cancelled"})
 
-    async def _look(self) -> str:
-        """Look, and report it: held (also if the store cannot be used), changed, or an empty text.
+    async def _look(self) -> set[str]:
+        """Look, and report it. Returns the kinds of outcomes; held also if the store cannot be used.
 
         One transaction for each `BATCH` of ends: between them the connection is free for fetches.
         """
@@ -80,10 +80,10 @@ class Closer:
                 self._outage.over()
             except AsyncqError as error:
                 self._observers.emit(MaintenanceFailed(error=error_text(error), failures=self._outage.failed()))
-                return "held"
+                return outcomes | {"held"}
             self._report(looks)
             outcomes |= {one.outcome for one in looks}
-        return "held" if "held" in outcomes else "changed" if outcomes & {"released", "cancelled"} else ""
+        return outcomes
 
     def _report(self, looks: list[Look]) -> None:
         for one in looks:

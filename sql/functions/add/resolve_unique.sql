@@ -62,7 +62,7 @@ begin
     cross join lateral (
       select matched.run_at
       from asyncq._matches(jobs[given.ord].unique_key, jobs[given.ord].states, jobs[given.ord].period, moment) as matched
-      where matched.state in ('scheduled', 'pending') and matched.run_at > moment and jobs[given.ord].on_conflict = 'replace_except_schedule'
+      where matched.state in ('scheduled', 'pending') and jobs[given.ord].on_conflict = 'replace_except_schedule'
       order by matched.created_at desc, matched.id desc limit 1) as schedule
     where existing_ids[given.ord] is not null
   loop

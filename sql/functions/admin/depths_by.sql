@@ -1,6 +1,6 @@
 -- How many jobs are due, wait for their time, their retry or other jobs, run, and are discarded: a row for each task,
--- then a row for each of the fullest queues, whose task is null. Above some 20,000 rows a sample is counted (is_exact is
--- false), but for running jobs up to 20,000.
+-- then a row for each of the fullest queues, whose task is null. Above some 20,000 rows a sample is counted (is_exact
+-- is false), but for running jobs up to 20,000.
 create or replace function asyncq.depths_by(queues int default 200)
   returns table (task text, queue text, due bigint, waiting bigint, running bigint, failed bigint, is_exact boolean)
   language plpgsql volatile security definer

@@ -1,9 +1,9 @@
 -- Let new jobs, which are pending, wait for others, whose rows the caller has locked. ids are those of the new jobs, in
 -- their order; one without `after` waits for nothing. The ends of the others are left to _settle_rest from now on, by
 -- keep_until; a worker that claims one knows that by its extras. Their rows are written in any case, once a call: a
--- settlement with an older snapshot does not see the edges, and finds by this that the row is not the one that it knows.
--- A job that has ended has no edge: how it ended is left to a look. Of an unknown one nobody can say how it ended. A new
--- job is unknown to the others of its call, so no cycle can be written.
+-- settlement with an older snapshot does not see the edges, and finds by this that the row is not the one that it
+-- knows. A job that has ended has no edge: how it ended is left to a look. Of an unknown one nobody can say how it
+-- ended. A new job is unknown to the others of its call, so no cycle can be written.
 create or replace function asyncq._add_waits(ids bigint[], jobs asyncq._new_job[]) returns void
   language plpgsql volatile
   as $$

@@ -36,8 +36,9 @@ begin
 end
 $$;
 
--- Whether a job waits for something that nobody has begun to cut. What was added last ends last, mostly. A range instead
--- of an equality: only the primary key has this order, and waits_job_id would read the edges of all waiters of a job.
+-- Whether a job waits for something that nobody has begun to cut. What was added last ends last, mostly. A range
+-- instead of an equality: only the primary key has this order, and by waits_job_id it would read the edges of other
+-- waiters too.
 create or replace function asyncq._has_untouched_wait(of_waiter bigint) returns boolean
   language sql volatile
   as $$

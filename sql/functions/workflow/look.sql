@@ -18,9 +18,10 @@
 -- Two looks beside each other may read the same closings. The lock of the waiter's row and its due_at decide: one of
 -- them releases it.
 --
--- It looks at the waiters of the first `most` closings after an id, by all their closings: a call locks few waiters, and
--- none for long. Returns a row for each outcome; job_id is the discarded job of a blocked one. With the outcome next, the
--- waiter is the id after which there may be more closings: others, or those of waiters that were cancelled here.
+-- It looks at the waiters of the first `most` closings after an id, by all their closings: a call locks few waiters,
+-- and none for long. Returns a row for each outcome; job_id is the discarded job of a blocked one. With the outcome
+-- next, the waiter is the id after which there may be more closings: others, or those of waiters that were cancelled
+-- here.
 create or replace function asyncq._look(after_id bigint, most int)
   returns table (outcome text, waiter bigint, job_id bigint)
   language plpgsql volatile
@@ -62,7 +63,7 @@ begin
   bare := array(
     select given.id from unnest(locked) as given(id)
     where not exists (select from asyncq._waits as edge where edge.waiter = given.id offset 0));
-  -- Again, after the edges: whoever has cut one that is missing now may have left a closing meanwhile.
+  -- Again, after the edges: an end that has cut one since then has left its closing too.
   taken := array(select line.id from asyncq._closings as line where line.waiter = any(waiters));
   stuck := array(
     select edge.waiter from asyncq._judged(taken) as line

@@ -251,6 +251,23 @@ async def test_a_waiter_that_a_transaction_holds_is_looked_at_again(
     assert [first.id, waiter.id] == seen.ids(JobCompleted)
 
 
+async def test_a_worker_that_runs_once_runs_what_was_released_beside_a_held_waiter(
+    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+) -> None:
+    """The held one is left to the next worker."""
+    first = await client.add_job("unknown")
+    held, free = [await client.add_job(report, after=[first]) for _ in range(2)]
+    last = await client.add_job(report, after=[free])
+    await client.admin.complete_jobs([first.id])
+    async with db.transaction():
+        await db.execute(LOCK.format(schema).replace("$1", str(held.id)))
+        await make_worker(report).run_once()
+    completed = seen.ids(JobCompleted)
+    await make_worker(report).run_once()
+
+    assert ([free.id, last.id], [free.id, last.id, held.id]) == (completed, seen.ids(JobCompleted))
+
+
 async def test_a_look_that_fails_is_repeated(
     client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
