@@ -145,10 +145,10 @@ async def test_a_pending_job_that_expires_ends_as_cancelled(sql: Session) -> Non
     assert ([None, "available"], (0, 0)) == (await states(sql, [waiter, next_one]), await left(sql))
 
 
-async def test_a_pending_job_counts_as_a_waiting_one(sql: Session) -> None:
+async def test_a_pending_job_counts_as_a_waiting_one(own: Session) -> None:
     """In the depths of tasks, as one that waits for its time."""
-    await wait_for(sql, await add(sql))
-    rows = await sql.rows("select task, due::int, waiting::int from asyncq.depths_by() where task is not null")
+    await wait_for(own, await add(own))
+    rows = await own.rows("select task, due::int, waiting::int from asyncq.depths_by() where task is not null")
 
     assert [("t", 1, 0), ("w", 0, 1)] == [tuple(row) for row in rows]
 
