@@ -67,7 +67,7 @@ class Enders:
         if finish == "die":
             pid = sql.connection.get_server_pid()
             await self._sql.rows("select pg_terminate_backend($1, 5000)", pid)
-            await sql.connection.close(timeout=5)
+            sql.connection.terminate()
             return
         await sql.execute("rollback" if finish == "roll back" else "commit")
         if finish == "commit":
