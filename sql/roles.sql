@@ -90,7 +90,7 @@ grant execute on function
   asyncq._is_discarded, asyncq._is_due, asyncq._is_known, asyncq._is_leased, asyncq._is_listening, asyncq._is_live,
   asyncq._is_raised, asyncq._is_ready, asyncq._is_responsive, asyncq._joined_arrays, asyncq._judged, asyncq._keep_batch, asyncq._keep_completed, asyncq._keep_job, asyncq._kept_states, asyncq._kept_until, asyncq._key_of, asyncq._leave_closings, asyncq._leave_on_call,
   asyncq._limit_at, asyncq._limit_id, asyncq._limit_name, asyncq._list_history, asyncq._list_workers, asyncq._lock_awaited, asyncq._lock_claim, asyncq._lock_cron_item, asyncq._lock_crontabs,
-  asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since, asyncq._look,
+  asyncq._lock_jobs, asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since, asyncq._look,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._never, asyncq._new_job, asyncq._newest_cell, asyncq._nfc,
   asyncq._no_limit, asyncq._note_block, asyncq._note_discarded, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._partitions_of_claims, asyncq._pass_on_ends, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
   asyncq._progress_of, asyncq._prune, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._queue_partitions, asyncq._recount_gates, asyncq._recounted, asyncq._register_crontabs, asyncq._release, asyncq._release_waiters, asyncq._remove_job,

@@ -436,10 +436,24 @@ CHANGED = [
     ),
     Changed(
         "a cancel overlooks a job that a fetch has batched meanwhile",
-        "sql/functions/admin/administer_jobs.sql",
-        "exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;",
-        "exit;",
+        "sql/functions/claim/split_batches.sql",
+        "if others = '{}' or not exists (select from asyncq._all_jobs() as job where job.id = any(others)) then",
+        "if true then",
         ("tests/store/test_cancel_races.py::test_a_cancel_waits_for_the_change_of_the_job",),
+    ),
+    Changed(
+        "a caller waits for a batch while it holds jobs",
+        "sql/functions/claim/split_batches.sql",
+        "raise exception using errcode = 'GWLCK', message = 'a job has moved';",
+        "null;",
+        ("tests/store/test_lock_order_races.py::test_a_caller_that_has_locked_jobs_does_not_wait_for_a_batch",),
+    ),
+    Changed(
+        "each settlement beside a closing that is held asks for a look",
+        "sql/functions/settle/settle_rest.sql",
+        "if exists (select from asyncq._closings as line where line.id > last_closing) then",
+        "if exists (select from asyncq._closings) then",
+        ("tests/store/test_wait_prepared.py::test_a_settlement_asks_for_a_look_only_after_an_end_of_its_own",),
     ),
     Changed(
         "a fetch begins at the job that was taken last",

@@ -7,7 +7,7 @@ import pytest
 
 from asyncq.server import start
 from asyncq.testing import temporary_schema
-from tests.support.jobs import add
+from tests.support.jobs import add, fetch, settle_rest
 from tests.support.session import Session, session
 from tests.support.waits import broken_laws, left, look, state, wait_for
 
@@ -82,3 +82,22 @@ async def test_an_end_that_has_to_be_notified_cannot_be_prepared(sql: Session) -
         await sql.execute("prepare transaction 'last'")
 
     assert (["available", "pending"], (1, 0)) == ([await state(sql, job), await state(sql, waiter)], await left(sql))
+
+
+async def test_a_settlement_asks_for_a_look_only_after_an_end_of_its_own(sql: Session) -> None:
+    """A closing may be kept for hours: each settlement beside it would make a look that finds it held."""
+    first, second, plain = await add(sql), await add(sql), await add(sql)
+    held, waiter = await wait_for(sql, first), await wait_for(sql, second)
+    await sql.execute("begin")
+    await sql.rows(CANCEL, held)
+    await sql.execute("prepare transaction 'cancel'")
+    await sql.rows(COMPLETE, first)
+    claims = {claim["id"]: claim for claim in await fetch(sql)}
+    beside = await settle_rest(sql, [claims[plain]])
+    own = await settle_rest(sql, [claims[second]], done=True)
+    outcomes = await look(sql)
+    await sql.execute("rollback prepared 'cancel'")
+
+    assert ({plain: "written"}, {second: "written", None: "closings"}) == (beside, own)
+    assert [("released", waiter, None), ("held", held, None)] == outcomes
+    assert ([("released", held, None)], (0, 0)) == (await look(sql), await left(sql))

@@ -64,6 +64,7 @@ WORKER = {
     "function _judged": "execute",
     "function _leave_closings": "execute",
     "function _lock_awaited": "execute",
+    "function _lock_jobs": "execute",
     "function _look": "execute",
     "function _note_discarded": "execute",
     "function _release_waiters": "execute",

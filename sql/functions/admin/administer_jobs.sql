@@ -25,7 +25,6 @@ create or replace function asyncq._administer_jobs(
 declare
   moment constant timestamptz := asyncq.now();
   locked bigint[];
-  before bigint[];
   held bigint[];
 begin
   -- A discarded job that may be tried again needs its key lock: an add that has the key lock has not locked discarded
@@ -35,17 +34,15 @@ begin
       select 'unique:' || encode(job.unique_key, 'hex') from asyncq._jobs as job
       where job.id = any(job_ids) and job.unique_key is not null));
   end if;
-  -- Until no more rows are found: a fetch for which the lock waited may have moved jobs into a batch. Each statement
-  -- has its own snapshot, and sees that.
-  loop
+  if act = 'cancel' then
+    locked := asyncq._lock_jobs(job_ids);
+  else
     -- The other acts leave running jobs alone, and need their rows only if the snapshot is older.
-    if act = 'cancel' or current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') <> 'read committed' then
       perform asyncq._split_batches_of_jobs(job_ids);
     end if;
-    before := locked;
     locked := array(select job.id from asyncq._jobs as job where job.id = any(job_ids) order by job.id for no key update);
-    exit when act <> 'cancel' or cardinality(locked) = cardinality(job_ids) or locked = before;
-  end loop;
+  end if;
   -- Only rows that are locked: a job of a batch may have become a row since, which another transaction may be changing.
   held := array(
     select job.id from asyncq._jobs as job

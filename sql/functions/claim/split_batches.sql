@@ -96,3 +96,32 @@ begin
     order by batch.locked_by, batch.lock_token for update));
 end
 $$;
+
+-- Lock jobs in the order of their ids, until the end of the transaction. Those that are in batches become rows. It
+-- waits for other transactions that hold them. While it waits for one job, a fetch may move another one into a batch.
+-- Batches are locked before jobs. So the locks of the jobs are undone, with a subtransaction, and all are locked once
+-- more. Returns the ids of the rows. At REPEATABLE READ and SERIALIZABLE the caller gets 40001 if one has changed since
+-- its snapshot.
+create or replace function asyncq._lock_jobs(ids bigint[]) returns bigint[]
+  language plpgsql volatile
+  as $$
+declare
+  locked bigint[];
+  others bigint[];
+begin
+  loop
+    perform asyncq._split_batches_of_jobs(ids);
+    begin
+      -- Not in the order of the index: see _lock_key_holders.
+      locked := array(select job.id from asyncq._jobs as job where job.id = any(ids) order by job.id + 0 for no key update);
+      others := array(select unnest(ids) except select unnest(locked));
+      if others = '{}' or not exists (select from asyncq._all_jobs() as job where job.id = any(others)) then
+        return locked;
+      end if;
+      raise exception using errcode = 'GWLCK', message = 'a job has moved';
+    exception when sqlstate 'GWLCK' then
+      null;
+    end;
+  end loop;
+end
+$$;

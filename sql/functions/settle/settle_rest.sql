@@ -3,7 +3,8 @@
 -- The batches of these claims are split. A claim is settled only if this worker still has it; rows and batches that
 -- another transaction locks are skipped. Lock order: batches, jobs by id, queues. The caller sorts ids.
 -- Returns each id once, with the ending of _release, or with 'held' (another transaction locks it: try again) or 'lost'
--- (this worker no longer has the claim). A row without an id says that there are closings: the worker has to look.
+-- (this worker no longer has the claim). A row without an id says that there are new closings: the worker has to look.
+-- Older ones do not count: another transaction may hold their waiters for hours.
 create or replace function asyncq._settle_rest(
   worker int, ids bigint[], tokens bigint[], ends text[], attempts int[], delays_s float8[], errors text[], interruptions int[],
   kinds text[], durations_s float8[], results text[], payloads text[])
@@ -16,6 +17,7 @@ create or replace function asyncq._settle_rest(
   as $$
 #variable_conflict use_column
 declare
+  last_closing constant bigint := coalesce((select max(line.id) from asyncq._closings as line), 0);
   held bigint[];
 begin
   -- Most of these claims are rows. To plan the two functions of a split each time would take longer than all the rest.
@@ -48,7 +50,7 @@ begin
       from unnest(ids, tokens, held) as given(id, token, held)
       where given.held is null;
   end if;
-  if exists (select from asyncq._closings) then
+  if exists (select from asyncq._closings as line where line.id > last_closing) then
     return query select null::bigint, 'closings';
   end if;
 end

@@ -53,24 +53,13 @@ begin
 end
 $$;
 
--- Lock the jobs that new jobs name in `after`, and others, in the order of their ids, until the end of the transaction.
--- So it waits for a job that is being settled at this moment, and none of them ends before the edges are there. As in
--- _administer_jobs, a fetch for which the lock waited may have moved jobs into a batch.
+-- Lock the jobs that new jobs name in `after`, and others. So the caller waits for a job that is being settled at this
+-- moment, and none of them ends before the edges are there.
 create or replace function asyncq._lock_awaited(jobs asyncq._new_job[], others bigint[]) returns void
   language plpgsql volatile
   as $$
-declare
-  awaited constant bigint[] := array(
-    select distinct given.id from unnest(jobs) as job cross join unnest(job.after) as given(id));
-  locked bigint[];
-  before bigint[];
 begin
-  loop
-    perform asyncq._split_batches_of_jobs(awaited);
-    before := locked;
-    locked := array(
-      select job.id from asyncq._jobs as job where job.id = any(awaited || others) order by job.id + 0 for no key update);
-    exit when cardinality(locked) = cardinality(awaited || others) or locked = before;
-  end loop;
+  perform asyncq._lock_jobs(others || array(
+    select distinct given.id from unnest(jobs) as job cross join unnest(job.after) as given(id)));
 end
 $$;
