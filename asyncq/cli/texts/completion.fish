@@ -41,7 +41,7 @@ function _shtab_asyncq_using
 end
 
 set -g _shtab_asyncq_commands worker dev migrate roles add jobs 'jobs show' 'jobs ls' 'jobs counts' 'jobs explain' 'jobs wait' 'jobs retry' 'jobs cancel' 'jobs complete' 'jobs discard' 'jobs fail' 'jobs reschedule' 'jobs rm' 'jobs redact' tasks queues stats top cron 'cron ls' 'cron next' 'cron add' 'cron change' 'cron pause' 'cron resume' 'cron rm' 'cron run' workers 'workers ls' 'workers unlock' limits partitions limit pause resume cleanup metrics probe doctor dashboard config completion
-set -g _shtab_asyncq_opts_with_value --added-after --at-once --attempts --before --by --codec --concurrency --count --crontab --deadline --dialect --discarded-retention --dsn --due-before --enqueuer --error --error-retention --exclude --expires --expression --fill --flag --forbid --from --grace --has --host --http --idempotency-key --in --job-key --job-key-mode --keep --key --lease --lifespan --limit --listen-dsn --log-format --log-level --max-attempts --message --meta --monitor --most --overlap --payload --poll --port --priority --processes --queue --queues --rate --reason --run-at --schema --silent-for --since --soft-timeout --state --step --subject --task --task-processes --tasks --timeout --total --total-rate --tz --unhealthy-after --unique --unset --weight --worker -j
+set -g _shtab_asyncq_opts_with_value --added-after --after --at-once --attempts --before --by --codec --concurrency --count --crontab --deadline --dialect --discarded-retention --dsn --due-before --enqueuer --error --error-retention --exclude --expires --expression --fill --flag --forbid --from --grace --has --host --http --idempotency-key --if-failed --in --job-key --job-key-mode --keep --key --lease --lifespan --limit --listen-dsn --log-format --log-level --max-attempts --message --meta --monitor --most --overlap --payload --poll --port --priority --processes --queue --queues --rate --reason --run-at --schema --silent-for --since --soft-timeout --state --step --subject --task --task-processes --tasks --timeout --total --total-rate --tz --unhealthy-after --unique --unset --weight --worker -j
 
 complete -c asyncq -e
 complete -c asyncq -f
@@ -128,6 +128,8 @@ complete -c asyncq -n '_shtab_asyncq_using add' -l soft-timeout -x -d 'after thi
 complete -c asyncq -n '_shtab_asyncq_using add' -l expires -x -d 'until when it may start, else it is cancelled: 5m, or a time'
 complete -c asyncq -n '_shtab_asyncq_using add' -l deadline -x -d 'until when all its attempts have to end'
 complete -c asyncq -n '_shtab_asyncq_using add' -l keep -x -d 'how long it is kept after its end: 5m, 7d, or never'
+complete -c asyncq -n '_shtab_asyncq_using add' -l after -x -d 'a job that has to end first; may be repeated'
+complete -c asyncq -n '_shtab_asyncq_using add' -l if-failed -xka "wait cancel run" -d 'with --after: if one of these fails for good (default: wait)'
 complete -c asyncq -n '_shtab_asyncq_using add' -l json -d 'print one JSON object: id, outcome, existing_id, existing_state'
 complete -c asyncq -n '_shtab_asyncq_using; and test $_shtab_asyncq_npos -eq 0' -a jobs -d 'List jobs, and change them.'
 complete -c asyncq -n '_shtab_asyncq_using jobs' -s h -l help -d 'show this help message and exit'
@@ -142,7 +144,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs ls' -s h -l help -d 'show this h
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l state -xka "scheduled available active retryable cancelled discarded completed" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l state -xka "scheduled available active retryable pending cancelled discarded completed" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs ls' -l flag -x -d 'only jobs with this flag'
@@ -183,7 +185,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs retry' -s h -l help -d 'show thi
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs retry' -l flag -x -d 'only jobs with this flag'
@@ -200,7 +202,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -s h -l help -d 'show th
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs cancel' -l flag -x -d 'only jobs with this flag'
@@ -217,7 +219,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs complete' -s h -l help -d 'show 
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs complete' -l flag -x -d 'only jobs with this flag'
@@ -234,7 +236,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs discard' -s h -l help -d 'show t
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs discard' -l flag -x -d 'only jobs with this flag'
@@ -252,7 +254,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs fail' -s h -l help -d 'show this
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs fail' -l flag -x -d 'only jobs with this flag'
@@ -270,7 +272,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -s h -l help -d 'sho
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs reschedule' -l flag -x -d 'only jobs with this flag'
@@ -293,7 +295,7 @@ complete -c asyncq -n '_shtab_asyncq_using jobs rm' -s h -l help -d 'show this h
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l dsn -x -d 'the database, as postgresql://user@host/name; a password in it can be seen by other users of the machine'
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l schema -x -d 'the schema of the tables (default: asyncq)'
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l log-level -xka "debug info warning error" -d '(default: info); debug also shows the traceback of an error'
-complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l state -xka "scheduled available active retryable cancelled discarded" -d 'only jobs in this state'
+complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l state -xka "scheduled available active retryable pending cancelled discarded" -d 'only jobs in this state'
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l task -x -d 'only jobs of this task'
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l queue -x -d 'only jobs of this queue'
 complete -c asyncq -n '_shtab_asyncq_using jobs rm' -l flag -x -d 'only jobs with this flag'
