@@ -1,7 +1,6 @@
 """`asyncq dev`: a server, the schema, a worker that reloads and the dashboard, by one command in one terminal."""
 
 import argparse
-import asyncio
 import os
 import secrets
 import signal
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 
 from asyncq.cli import logs
 from asyncq.cli.dashboard import DEFAULT_PORT, TOKEN
+from asyncq.cli.finish import finish
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_if_any, positive
 from asyncq.cli.reload import watch_of
 from asyncq.cli.worker import RELOAD_GRACE_S, tasks_of
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Until the group has its handlers.
     try:
         with _database(options) as dsn:
-            asyncio.run(migrate(Database(dsn, options.schema), _say))
+            finish(migrate(Database(dsn, options.schema), _say))
             os.environ["ASYNCQ_DSN"] = dsn
             os.environ.setdefault(TOKEN, secrets.token_urlsafe(32))
             places = [

@@ -1,7 +1,6 @@
 """`asyncq migrate`: install or upgrade the schema, or check whether it is up to date."""
 
 import argparse
-import asyncio
 import json
 import sys
 from functools import partial
@@ -9,6 +8,7 @@ from functools import partial
 import msgspec
 
 from asyncq.cli.failures import DATABASE
+from asyncq.cli.finish import finish
 from asyncq.cli.parsing import Commands, add_command, dsn_of
 from asyncq.domain.sentence import command
 from asyncq.store.database import Database
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Migrate, or check; returns 3 if migrations are pending after --check."""
     database = Database(dsn_of(options), options.schema)
     say = partial(print, "asyncq:", file=sys.stderr, flush=True)
-    report = asyncio.run(status(database) if options.check else migrate(database, say))
+    report = finish(status(database) if options.check else migrate(database, say))
     if options.json:
         print(json.dumps({"schema": options.schema, **msgspec.structs.asdict(report)}))
     else:

@@ -1,7 +1,6 @@
 """The parts of all commands: the parser, common options, types of values, texts of the help, the call of a client."""
 
 import argparse
-import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -9,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
+from asyncq.cli.finish import finish
 from asyncq.cli.settings import DEFAULT, Found, Setting, SettingRefused
 from asyncq.client import Client
 from asyncq.domain.errors import CENTURY_S
@@ -197,7 +197,7 @@ def ask(options: argparse.Namespace, question: Callable[[Client], Awaitable[Answ
             return await question(client)
 
     dsn = dsn_of(options)
-    return asyncio.run(answer())
+    return finish(answer())
 
 
 def duration(text: str) -> timedelta:

@@ -1,8 +1,8 @@
 """`asyncq roles`: print or run the SQL that grants the rights of a worker role and an enqueuer role."""
 
 import argparse
-import asyncio
 
+from asyncq.cli.finish import finish
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of
 from asyncq.store.database import Database
 from asyncq.store.roles import apply, apply_monitor, monitor_script, script
@@ -50,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     database = Database(dsn_of(options), options.schema)
     if worker is not None:
-        asyncio.run(apply(database, worker=worker, enqueuer=enqueuer))
+        finish(apply(database, worker=worker, enqueuer=enqueuer))
         print(f"schema {options.schema!r}: {worker!r} runs jobs, {enqueuer!r} adds them")
     if monitor is not None:
-        asyncio.run(apply_monitor(database, monitor=monitor))
+        finish(apply_monitor(database, monitor=monitor))
         print(f"schema {options.schema!r}: {monitor!r} reads numbers")
     return 0

@@ -67,6 +67,6 @@ async def test_a_fetch_that_began_earlier_makes_no_start_of_a_later_one_older(sq
         await add(sql, payload='{"k": 1}', queue=None if rate(1)[0] else "q")
     moment = await sql.value("select asyncq.now() + interval '1 hour'")
     first = [len(await fetched(sql, 2, now=moment)), len(await fetched(sql, now=moment - timedelta(seconds=15)))]
-    then = [len(await fetched(sql, now=moment + timedelta(seconds=second))) for second in (50, 59.9, 66.2)]
+    then = [len(await fetched(sql, now=moment + timedelta(seconds=second))) for second in (50, 62.9, 69.4)]
 
     assert ([2, 1], [0, 0, 3]) == (first, then)
