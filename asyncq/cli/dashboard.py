@@ -1,7 +1,6 @@
 """`asyncq dashboard`: serve the dashboard by itself, by default only to this machine."""
 
 import argparse
-import asyncio
 import os
 import secrets
 import signal
@@ -9,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from asyncq.cli import worker_group
+from asyncq.cli.finish import finish
 from asyncq.cli.parsing import Commands, Usage, add_command, dsn_of
 from asyncq.domain.errors import ConfigurationError
 
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.parent is not None:
             worker_group.follow(options.parent)
             worker_group.unblock_signals()
-        asyncio.run(
+        finish(
             serve(
                 dsn_of(options),
                 schema=options.schema,

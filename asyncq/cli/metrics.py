@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from asyncq.cli.failures import INTERRUPTED
+from asyncq.cli.finish import finish
 from asyncq.cli.parsing import Commands, add_command, ask, dsn_of
 from asyncq.client import Client
 from asyncq.domain.errors import AsyncqError
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         print(page.decode(), end="")
         return 0
     try:
-        asyncio.run(serve(dsn_of(options), options.schema, http_address(options.http)))
+        finish(serve(dsn_of(options), options.schema, http_address(options.http)))
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

@@ -37,7 +37,7 @@ from asyncq.store.failures import is_unknown
 from asyncq.store.workers import set_forbidden_flags
 
 OF_LATE = 8
-# Of all answers of late, the fastest took too long for a rate: so much later its claims may start nevertheless.
+# If even the fastest of the last answers took too long for a rate, claims may start this much later than it.
 START_S = 0.05
 FIRST_RETRY_S = 0.04
 SLOWEST_RETRY_S = 0.5
