@@ -216,6 +216,7 @@ INLINED = (
         "_chosen",
         "_is_chosen",
         "_cell",
+        "_is_ahead",
         "_first_partitioned",
         "_first_plain",
         "_full_gate",

@@ -192,6 +192,7 @@ WORKER = {
     "function _lock_crontabs": "execute",
     "function _lock_key_holders": "execute",
     "function _insert_jobs": "execute",
+    "function _is_ahead": "execute",
     "function _is_allowed": "execute",
     "function _is_declared": "execute",
     "function _is_due": "execute",

@@ -11,7 +11,7 @@ create or replace function asyncq._allowance(rate int, per_s float8, cell bigint
   as $$
   select case when cells is null then rate else (
     select rate - coalesce(sum(used) filter (where cell - (age - 1) >= asyncq._cell(per_s, moment) - 10), 0)::int
-    from pg_catalog.unnest(cells) with ordinality as past(used, age) where cell <= asyncq._cell(per_s, moment) + 10) end
+    from pg_catalog.unnest(cells) with ordinality as past(used, age) where not asyncq._is_ahead(per_s, cell, moment)) end
   $$;
 
 -- So many seconds after its claim a job has to start, under a rate of this period: a twentieth of it, 0.1 s to 5 s. A
@@ -25,14 +25,17 @@ create or replace function asyncq._cell(per_s float8, moment timestamptz) return
   language sql immutable parallel safe
   as $$ select pg_catalog.floor(extract(epoch from moment)::float8 * 10 / (per_s + asyncq._start_within(per_s)))::bigint $$;
 
+-- Whether a stored number is a period or more ahead, so it is one of cells of another length. It is compared with the
+-- clock too: the moment of a fetch may be long ago, and another fetch has counted its starts since.
+create or replace function asyncq._is_ahead(per_s float8, cell bigint, moment timestamptz) returns boolean
+  language sql volatile parallel safe
+  as $$ select cell > asyncq._cell(per_s, greatest(moment, asyncq.clock())) + 10 $$;
+
 -- The number of the newest cell after a start: that of the moment, or a later one. A fetch that began before another
--- one may lock the partition after it, and must not make the starts of the other one older. A number a period or more
--- ahead is one of cells of another length.
+-- one may lock the partition after it, and must not make the starts of the other one older.
 create or replace function asyncq._newest_cell(per_s float8, cell bigint, moment timestamptz) returns bigint
-  language sql immutable parallel safe
-  as $$
-  select case when cell <= asyncq._cell(per_s, moment) + 10 then greatest(cell, asyncq._cell(per_s, moment)) else asyncq._cell(per_s, moment) end
-  $$;
+  language sql volatile parallel safe
+  as $$ select greatest(case when not asyncq._is_ahead(per_s, cell, moment) then cell end, asyncq._cell(per_s, moment)) $$;
 
 -- The time from which the oldest counted starts count no longer; null if no start counts.
 create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells int[], moment timestamptz) returns timestamptz
@@ -40,7 +43,7 @@ create or replace function asyncq._allowed_at(per_s float8, cell bigint, cells i
   as $$
   select pg_catalog.to_timestamp((cell - max(age) + 12) * (per_s + asyncq._start_within(per_s)) / 10)
   from pg_catalog.unnest(cells) with ordinality as past(used, age)
-  where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and cell <= asyncq._cell(per_s, moment) + 10
+  where used > 0 and cell - (age - 1) >= asyncq._cell(per_s, moment) - 10 and not asyncq._is_ahead(per_s, cell, moment)
   $$;
 
 -- The cells after so many more starts, which count in the newest cell.
@@ -50,7 +53,7 @@ create or replace function asyncq._spent(per_s float8, cell bigint, cells int[],
   select array[shifted.cells[1] + starts] || shifted.cells[2:11]
   from (
     select (pg_catalog.array_fill(0, array[least(11, greatest(0, asyncq._cell(per_s, moment) - coalesce(cell, 0)))::int])
-      || coalesce(case when cell <= asyncq._cell(per_s, moment) + 10 then _spent.cells end, pg_catalog.array_fill(0, array[11])))[1:11] as cells) as shifted
+      || coalesce(case when not asyncq._is_ahead(per_s, cell, moment) then _spent.cells end, pg_catalog.array_fill(0, array[11])))[1:11] as cells) as shifted
   $$;
 
 -- Put all starts of these partitions into the cell of this moment. Their rate has another period now, so their cells

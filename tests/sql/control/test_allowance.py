@@ -71,12 +71,27 @@ async def test_a_fetch_that_began_before_another_one_makes_no_starts_older(sql: 
     assert [3, 3, 3, 5] == allowed
 
 
-async def test_numbers_of_cells_a_period_ahead_do_not_count(sql: Session) -> None:
+async def test_numbers_of_cells_a_period_ahead_of_the_clock_do_not_count(sql: Session) -> None:
     """They were written for a longer period, or before the clock was set back."""
-    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, BEGINNING + timedelta(seconds=11.6))
-    cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, BEGINNING)
+    moment = await sql.value("select asyncq.clock()")
+    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, moment + timedelta(seconds=30))
+    before = await sql.row(ASK, RATE, PER_S, cell, cells, moment)
+    cell, cells = await sql.row(SPEND, PER_S, cell, cells, 1, moment)
 
-    assert 4 == (await sql.row(ASK, RATE, PER_S, cell, cells, BEGINNING))["allowed"]
+    assert (RATE, None, 4) == (*before, (await sql.row(ASK, RATE, PER_S, cell, cells, moment))["allowed"])
+
+
+async def test_starts_that_the_clock_has_reached_count_for_a_fetch_of_long_ago(sql: Session) -> None:
+    """Others have started jobs since it began, for more than a period. Its own starts count as new ones."""
+    now = await sql.value("select asyncq.clock()")
+    long_ago = now - timedelta(seconds=60)
+    cell, cells = await sql.row(SPEND, PER_S, None, None, 2, now)
+    allowed = (await sql.row(ASK, RATE, PER_S, cell, cells, long_ago))["allowed"]
+    cell, cells = await sql.row(SPEND, PER_S, cell, cells, allowed, long_ago)
+    moments = [timedelta(seconds=seconds) for seconds in (-60, 0, 9.9, 10.49, 11.56)]
+    left = [(await sql.row(ASK, RATE, PER_S, cell, cells, now + later))["allowed"] for later in moments]
+
+    assert (3, [0, 0, 0, 0, 5]) == (allowed, left)
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,19 @@ async def test_a_fetch_that_began_earlier_makes_no_start_of_a_later_one_older(sq
     then = [len(await fetched(sql, now=moment + timedelta(seconds=second))) for second in (50, 62.9, 69.4)]
 
     assert ([2, 1], [0, 0, 3]) == (first, then)
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+async def test_a_fetch_that_is_late_by_a_period_forgets_no_start(sql: Session, rate: Any) -> None:
+    """Its moment is before the whole period of the starts that are counted. These still count for their period."""
+    await sql.rows("select asyncq._store_tasks('{t}')")
+    await declare(sql, *rate(60))
+    moment = await sql.value("select asyncq.now()")
+    for _ in range(12):
+        await add(sql, payload='{"k": 1}', queue=None if rate(1)[0] else "q", run_at="now() - interval '300 s'")
+    started = []
+    for count, second in ((2, 0), (100, -80), (100, -80), (100, 1), (100, 62.9), (100, 69.4)):
+        await sql.execute("update asyncq._wakeups set at = now() - interval '90 s' where task_id > 0")
+        started.append(len(await fetched(sql, count, now=moment + timedelta(seconds=second))))
+
+    assert [2, 1, 0, 0, 0, 3] == started
