@@ -88,19 +88,38 @@ def write(word: str, number: int, job: Job | None) -> None:
     os.write(_ledger, f"{word} {number} {queue} {steady} {real} {attempt}\n".encode())
 
 
+class NowAndThen(RuntimeError):
+    """The failure of a handler."""
+
+
+def fail_now_and_then() -> None:
+    """Fail, of a hundred calls in three."""
+    if random.random() < 0.03:
+        raise NowAndThen("now and then")
+
+
 @contextmanager
-def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
-    """A run, from its begin to its end; now and then it fails at the end."""
+def recorded(number: int, ctx: JobContext | None) -> Iterator[None]:
+    """A run, from its begin to its end."""
     job = None if ctx is None else ctx.job
     write("begin", number, job)
     ending = "cancelled"
     try:
         yield
-        ending = "failed" if random.random() < 0.03 else "completed"
+        ending = "completed"
+    except NowAndThen:
+        ending = "failed"
+        raise
     finally:
         write(ending, number, job)
-    if ending == "failed":
-        raise RuntimeError("now and then")
+
+
+@contextmanager
+def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
+    """The same; now and then it fails at the end."""
+    with recorded(number, ctx):
+        yield
+        fail_now_and_then()
 
 
 async def work(number: int, ctx: JobContext | None) -> None:
@@ -189,14 +208,18 @@ async def pay(number: int, ctx: JobContext) -> None:
 
 @task(**FOR_EVER)
 async def book(number: int, ctx: JobContext) -> None:
-    """Exactly once, by a transaction of its own that completes the job; either may be last."""
-    async with ctx.connection() as db, db.transaction():
-        with written_down(number, ctx):
+    """Exactly once, by a transaction of its own that completes the job; either may be last.
+
+    The run begins before the transaction: its process may be paused while it waits for the connection.
+    """
+    with recorded(number, ctx):
+        async with ctx.connection() as db, db.transaction():
             if random.random() < 0.5:
                 await ctx.complete(connection=db)
             await db.execute(pays("book"), number)
             await work(number, ctx)
             await ctx.complete(connection=db)
+            fail_now_and_then()
 
 
 @task(**FOR_EVER)
