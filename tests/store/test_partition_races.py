@@ -399,6 +399,30 @@ async def test_a_wakeup_that_only_the_snapshot_still_shows_is_not_relied_on(
     assert sorted(ids[most:]) == sorted(taken + rest)
 
 
+async def test_wakeups_that_a_fetch_deleted_which_saw_no_room_are_not_relied_on(
+    gate: Gate, fetcher: Session, sql: Session, other: Session
+) -> None:
+    """It has not seen two ends, and commits after the snapshot of a fetch that has, and takes one job only.
+
+    The wakeup of the next job is behind those that this fetch looks at.
+    """
+    await allow(sql, 3)
+    await known(sql)
+    for _ in range(3):
+        await add_to(sql)
+    claims = await fetch(sql, worker=OTHER)
+    ids = [await add_to(sql, run_at=f"asyncq.now() - interval '{seconds} s'") for seconds in (90, 30, 20)]
+    full = other.connection.transaction()
+    await full.start()
+    assert [] == await fetched(other)
+    for _ in range(30):
+        await add_to(sql, queue="r")
+    await complete(sql, claims[:2], worker=OTHER)
+    taken = await gate.during(fetched(fetcher, 1), full.commit())
+    assert (3, ids[:1], []) == (len(claims), taken, await sql.rows(LAWS))
+    assert ids[1] in await fetched(sql)
+
+
 async def test_a_count_that_becomes_what_the_snapshot_shows_is_written(
     gate: Gate, fetcher: Session, sql: Session, other: Session
 ) -> None:

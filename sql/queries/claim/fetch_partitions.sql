@@ -260,7 +260,7 @@ kept as (
   insert into asyncq._wakeups (at, partition, job_id, task_id, priority, flags)
     select later.at, later.id, later.job_id, later.task_id, later.priority, later.flags
     from (
-      select mine.id, next.id as job_id, kind.task_id, kind.priority, next.flags,
+      select mine.id, mine.freed, next.id as job_id, kind.task_id, kind.priority, next.flags,
         case
           when waits_until is not null then waits_until
           when not is_emptied and fair or not kind.is_woken then asyncq.clock()
@@ -298,8 +298,9 @@ kept as (
             and job.partition = mine.id and job.task_id = kind.task_id and job.priority = kind.priority
             and asyncq._is_ready(job) and asyncq._is_due(job, coalesce($9, asyncq.now())) and not asyncq._is_allowed(job, $5)
           order by job.flags, job.run_at, job.id)) as next) as later
-    -- One wakeup for a job is enough.
-    where not exists (
+    -- One wakeup for a job is enough. Only the snapshot may still show it: a fetch that found the partition full has
+    -- deleted it then, and this one has heard of ends since.
+    where later.freed > 0 or not exists (
       select from asyncq._wakeups as wakeup
       where (wakeup.task_id, wakeup.priority, wakeup.at, wakeup.job_id, wakeup.partition, wakeup.freed)
           = (later.task_id, later.priority, later.at, later.job_id, later.id, 0)
