@@ -11,6 +11,14 @@ from tests.support.browser import page
 from tests.web.pages import LIMIT_MS
 
 ENDS = re.compile("in all: completed 6, retried 0, discarded 3$")
+# The colour of a name, as a style computes it.
+GOOD = """() => {
+  const shown = document.body.appendChild(document.createElement("p"));
+  shown.style.color = "var(--good)";
+  const colour = getComputedStyle(shown).color;
+  shown.remove();
+  return colour;
+}"""
 
 
 @task(max_attempts=1)
@@ -39,6 +47,21 @@ async def test_ended_runs_are_drawn(client: Client, address: str, browser: str, 
         day = shown.get_by_role("img", name="Attempts ended per 30 min")
         await expect(day).to_have_attribute("aria-label", ENDS, timeout=LIMIT_MS)
         await expect(shown.locator(".histogram li").first).to_be_visible()
+
+
+async def test_a_chart_takes_the_colours_of_the_theme_that_is_chosen(address: str, browser: str) -> None:
+    """Also while the page is open."""
+    async with page(browser) as shown:
+        await shown.goto(address)
+        mark = shown.locator(".u-legend .u-marker").nth(1)
+        colours = []
+        for scheme in ("light", "dark", "light"):
+            await shown.emulate_media(color_scheme=scheme)
+            good = await shown.evaluate(GOOD)
+            await expect(mark).to_have_css("border-top-color", good, timeout=LIMIT_MS)
+            colours.append(good)
+
+    assert colours[0] == colours[2] != colours[1]
 
 
 async def test_steps_without_runs_are_in_a_chart_too(

@@ -1,10 +1,11 @@
 // Charts by uPlot, which the page has loaded as a script of its own; and a histogram of plain elements.
 
-import { html, useEffect, useRef } from "./preact.js";
+import { html, useEffect, useRef, useState } from "./preact.js";
 import { duration, moment, number } from "./format.js";
 
 const COLOURS = ["--good", "--warn", "--bad", "--main"];
 const HEIGHT = 160;
+const DARK = window.matchMedia("(prefers-color-scheme: dark)");
 
 const isAlone = (values, nth) => values[nth] !== null && (values[nth - 1] ?? null) === null && (values[nth + 1] ?? null) === null;
 
@@ -15,6 +16,16 @@ export function stepOf(at) {
   return minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
 }
 
+function useDark() {
+  const [isDark, setDark] = useState(DARK.matches);
+  useEffect(() => {
+    const changed = () => setDark(DARK.matches);
+    DARK.addEventListener("change", changed);
+    return () => DARK.removeEventListener("change", changed);
+  }, []);
+  return isDark;
+}
+
 // One chart: `at` are seconds since 1970, `lines` are names with a value for each of them, null where there is none.
 // Screen readers get the sums of counts (`isSum`), else the last values.
 export function Chart({ title, at, lines, unit = "", isSum = false }) {
@@ -22,6 +33,8 @@ export function Chart({ title, at, lines, unit = "", isSum = false }) {
   const chart = useRef(null);
   const data = [at, ...lines.map(([, values]) => values)];
   const text = unit === "s" ? duration : number;
+  const isDark = useDark();
+  // It is made anew for other colours: it reads them once.
   useEffect(() => {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
@@ -44,7 +57,7 @@ export function Chart({ title, at, lines, unit = "", isSum = false }) {
       resized.disconnect();
       chart.current.destroy();
     };
-  }, []);
+  }, [isDark]);
   useEffect(() => chart.current.setData(data), [JSON.stringify(data)]);
   const one = (values) => (isSum ? values.reduce((sum, value) => sum + value, 0) : values.findLast((value) => value !== null));
   const said = lines.map(([name, values]) => `${name} ${text(one(values)) || "unknown"}`).join(", ");
