@@ -26,6 +26,7 @@ from asyncq.domain.errors import (
     StoreUnavailable,
     seconds,
 )
+from asyncq.domain.flow import Flow, jobs_of
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec
 from asyncq.domain.limit import Queue
 from asyncq.domain.options import whole_number
@@ -322,6 +323,31 @@ class Client:
         """
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
         return await self._add_specs(checked, check_transaction(connection, autocommit))
+
+    async def add_workflow(
+        self, flow: Flow[ResultT], *, connection: CallersConnection | None = None, autocommit: bool = False
+    ) -> Handle[ResultT]:
+        """Add all jobs of a workflow in one transaction.
+
+        Args:
+            flow: The workflow, made with `chain` or `group(...).then(...)`.
+            connection: As in `add_job`.
+            autocommit: As in `add_job`.
+
+        Returns:
+            The handle of its last job.
+
+        Raises:
+            InvalidJob: As in `add_jobs`. Or a job has a `job_key`, an `idempotency_key` or a unique policy. Or the client
+                has a codec, and results are passed on.
+            StoreError: As in `add_job`.
+
+        If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
+        """
+        specs = jobs_of(flow)
+        checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
+        added = await self._add_specs(checked, check_transaction(connection, autocommit))
+        return handle_of(added[-1], self, specs[-1])
 
     async def run(self, spec: JobSpec[ResultT], *, timeout: Duration | None = None) -> ResultT:
         """Add a job, wait until it has ended, and return what its handler returned.

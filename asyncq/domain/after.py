@@ -10,6 +10,7 @@ MOST_AFTER = 100_000
 LARGEST_ID = 2**63 - 1
 
 IfFailed = Literal["wait", "cancel", "run"]
+Takes = Literal["result", "results"]
 
 
 class HasId(Protocol):
@@ -23,7 +24,7 @@ def as_after(given: Iterable[int | HasId]) -> tuple[int, ...]:
     """Read the option `after`: the ids, each once, in order. InvalidJob if it is not valid."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _invalid(f"after must be a list of ids or handles of jobs, got {given!r}")
-    ids = tuple(sorted({_id_of(one) for one in given}))
+    ids = tuple(dict.fromkeys(_id_of(one) for one in given))
     check_after(ids)
     return ids
 
@@ -33,7 +34,8 @@ def check_after(ids: Any) -> None:
     if not isinstance(ids, tuple):
         raise _invalid(f"after of a JobSpec must be a tuple of ids of jobs, got {ids!r}")
     for one in cast("tuple[Any, ...]", ids):
-        _id_of(one)
+        # A place in the same call is negative.
+        _id_of(-one if isinstance(one, int) and -MOST_AFTER <= one < 0 else one)
     if len(cast("tuple[Any, ...]", ids)) > MOST_AFTER:
         count = len(cast("tuple[Any, ...]", ids))
         raise InvalidJob(
@@ -49,6 +51,25 @@ def check_if_failed(given: Any) -> None:
     """Raise InvalidJob unless the option `if_failed` is one of its three words."""
     if given not in get_args(IfFailed):
         raise InvalidJob(f"if_failed must be wait, cancel or run, got {given!r}", code=AFTER_CODE, field="if_failed")
+
+
+def check_takes(takes: Any, takes_as: Any, after: tuple[int, ...]) -> None:
+    """Raise InvalidJob unless the fields `takes` and `takes_as` go with `after`."""
+    if takes is None and takes_as is None:
+        return
+    fault = None
+    if takes is None:
+        fault = "takes_as names a member of the payload: it needs takes"
+    elif takes not in get_args(Takes):
+        fault = f"takes must be result or results, got {takes!r}"
+    elif takes == "result" and len(after) != 1:
+        fault = f"takes is result, which is that of one job, and after has {len(after)} ids"
+    elif len(set(after)) < len(after):
+        fault = "after names a job twice: with takes each has one place"
+    elif takes_as is not None and (not isinstance(takes_as, str) or not takes_as):
+        fault = "takes_as must be the name of a member of the payload"
+    if fault is not None:
+        raise InvalidJob(fault, code=AFTER_CODE, field=fault.partition(" ")[0])
 
 
 def _id_of(one: Any) -> int:

@@ -14,7 +14,7 @@ from asyncq.domain.base_types import write_json
 from asyncq.domain.canonical import quote
 from asyncq.domain.errors import ConfigurationError
 from asyncq.domain.job import JobSpec
-from asyncq.domain.time_limit import Extras, extras_of
+from asyncq.domain.time_limit import NO_EXTRAS, Extras, extras_of
 from asyncq.domain.unique import DEFAULT_STATES, OnConflict, UniquePolicy
 
 DEFAULT_WINDOW = timedelta(hours=24)
@@ -56,6 +56,8 @@ def options(spec: JobSpec, window: timedelta = DEFAULT_WINDOW) -> dict[str, Any]
         "deadline_s": _seconds(spec.deadline),
         "deadline_at": _moment(spec.deadline),
         "after": spec.after,
+        "takes": spec.takes,
+        "takes_as": spec.takes_as,
     }
     return {name: value for name, value in said.items() if value or (name in ("keep_s", "after") and value is not None)}
 
@@ -120,6 +122,10 @@ def extra(spec: JobSpec, window: timedelta = DEFAULT_WINDOW, *, overlap: tuple[s
         record.deadline_s, record.deadline_at = _seconds(spec.deadline), _moment(spec.deadline)
     if spec.after:
         record.after = spec.after
+        if spec.takes is not None:
+            record.extras = msgspec.structs.replace(
+                record.extras or NO_EXTRAS, takes=spec.takes, takes_as=spec.takes_as, inputs=len(spec.after)
+            )
     if spec.singleton or spec.unique is not None:
         policy = spec.unique or SINGLETON
         key = (

@@ -195,6 +195,12 @@ class JobBlocked(Event, frozen=True, kw_only=True):
     failed: int
 
 
+class InputsRefused(Event, frozen=True, kw_only=True):
+    """A job takes the results of others, which are larger together than a payload may be: it was discarded."""
+
+    waiter: int
+
+
 class MaintenanceFailed(Event, frozen=True, kw_only=True):
     """A round of maintenance failed; the next round tries again."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, TypedDi
 import msgspec
 
 from asyncq.domain import hints
-from asyncq.domain.after import AFTER_CODE, HasId, IfFailed, as_after, check_after, check_if_failed
+from asyncq.domain.after import AFTER_CODE, HasId, IfFailed, Takes, as_after, check_after, check_if_failed, check_takes
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.errors import ConfigurationError, InvalidJob
 from asyncq.domain.meta import check_meta
@@ -130,7 +130,11 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
         meta: An object, as JSON text, that is stored with the job.
         unique: A `UniquePolicy`, which prevents the add beside certain jobs; none by default.
         keep: For how many seconds the ended job is kept, 0 for not at all; as its task by default.
-        after: The ids of the jobs that have to end first; None for none.
+        after: The ids of the jobs that have to end first; None for none. `-1` is the first job of the same call of
+            `add_jobs`, `-2` the second one, for later jobs of the call.
+        takes: Its payload is the result of the job in `after` (`"result"`), or the list of all their results, in the
+            order of `after` (`"results"`). None, the default, for its own payload.
+        takes_as: The member of the payload that gets these results; None, the default, for the whole payload.
         returns: How its result is read; `task.job(...)` sets it. It counts in no comparison.
     """
 
@@ -156,6 +160,8 @@ class JobSpec(msgspec.Struct, Generic[ResultT_co], frozen=True, kw_only=True, gc
     keep: float | None = None
     after: tuple[int, ...] | None = None
     if_failed: IfFailed | None = None
+    takes: Takes | None = None
+    takes_as: str | None = None
     returns: Returns = _ANY_RESULT
 
     @property
@@ -393,7 +399,7 @@ def check(spec: JobSpec) -> None:
         _refuse(f"timeout of a JobSpec must be a Timeout, got {spec.timeout!r}", "GWBDU", "timeout")
     if spec.keep is not None and spec.keep != 0.0:
         _limit(as_keep_s, spec.keep, "keep")
-    if spec.after is not None or spec.if_failed is not None:
+    if spec.after is not None or spec.if_failed is not None or spec.takes is not None or spec.takes_as is not None:
         _check_after(spec)
 
 
@@ -407,6 +413,9 @@ def _is_name(task: str) -> bool:
 def _check_after(spec: JobSpec) -> None:
     """Check the options about jobs that have to end first, as sql/functions/workflow/after.sql does."""
     if spec.after is None:
+        if spec.if_failed is None:
+            said = "takes says that the results of other jobs are the payload: it needs after"
+            _refuse(said, AFTER_CODE, "takes")
         said = "if_failed says what becomes of a job whose after has failed: it needs after"
         _refuse(said, AFTER_CODE, "if_failed")
     check_after(spec.after)
@@ -416,6 +425,7 @@ def _check_after(spec: JobSpec) -> None:
         _refuse("after goes without rerun: the job that runs would run again without waiting", AFTER_CODE, "after")
     if spec.if_failed is not None:
         check_if_failed(spec.if_failed)
+    check_takes(spec.takes, spec.takes_as, spec.after)
 
 
 def _check_policy(spec: JobSpec) -> None:

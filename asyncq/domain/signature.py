@@ -179,6 +179,21 @@ class Signature:
             return EMPTY if self._empty_means_default else self.encode_payload(self._default, limit)
         return self.encode_payload(next(iter(given.values())), limit, is_strict=True)
 
+    @property
+    def taken_as(self) -> str | None:
+        """The member of the payload that its one argument becomes; None for the whole payload.
+
+        TaskError if it takes no argument, or needs more than one.
+        """
+        if self.whole_payload:
+            return None
+        first, *others = [*self._binder.parameters.values()] or [None]
+        if first is None:
+            raise TaskError(f"task {self._name!r} has no parameter for the result of the jobs before it")
+        if needed := next((each.name for each in others if each.default is each.empty), None):
+            raise TaskError(f"task {self._name!r} takes the result of the jobs before it, and needs {needed!r} too")
+        return first.name
+
     def names_arguments(self, value: Any) -> bool:
         """Whether a value looks as if it were all arguments of a call by name, and not one of them."""
         if self.whole_payload or not isinstance(value, dict):

@@ -109,7 +109,8 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `timeout_s` is the hard limit. `keep_s` is the time for which it is kept after its end, 0 if it is not. `watchers`
     are the channels on which its end is notified. `if_failed` is that of a job that waits for others, except wait.
-    `awaited` says that other jobs wait for it; without it they may all the same.
+    `awaited` says that other jobs wait for it; without it they may all the same. `passed` says that one of these takes
+    its result. `takes` and `takes_as` are those of a job that takes the results of so many `inputs`.
     """
 
     timeout_s: float | None = None
@@ -118,6 +119,10 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     watchers: tuple[str, ...] | None = None
     if_failed: str | None = None
     awaited: bool = False
+    passed: bool = False
+    takes: str | None = None
+    takes_as: str | None = None
+    inputs: int | None = None
 
 
 NO_EXTRAS = Extras()

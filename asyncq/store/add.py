@@ -91,6 +91,7 @@ async def add_jobs(
     if not specs:
         return []
     if database.envelopes is not None:
+        check_takes_nothing(specs)
         specs = [database.envelopes.sealed(spec) for spec in specs]
     else:
         for spec in specs:
@@ -124,6 +125,13 @@ async def add_jobs(
             existing = None if existing_id is None else int(existing_id)
             added[place] = _added(outcome, ids[place], existing, existing_state)
     return added
+
+
+def check_takes_nothing(specs: Sequence[JobSpec]) -> None:
+    """Refuse jobs that take results: the server would make a payload of what is encoded. InvalidJob if there is one."""
+    if taking := next((spec for spec in specs if spec.takes is not None), None):
+        said = f"task {taking.task!r} takes the results of other jobs, which a client with a codec cannot pass on"
+        raise InvalidJob(f"{said}: the server cannot decode them", code="GWBAF", field="takes")
 
 
 async def _add_plain(

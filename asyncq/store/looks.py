@@ -10,9 +10,12 @@ CLOSINGS = "closings"  # the text of the notification that there is something to
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a look has done: a job was released, cancelled, is blocked by another one, or is held by a transaction."""
+    """What a look has done: a job was released, cancelled, is blocked by another one, or is held by a transaction.
 
-    outcome: Literal["released", "cancelled", "blocked", "held"]
+    It was refused if the results that it takes are too large: it is discarded.
+    """
+
+    outcome: Literal["released", "cancelled", "blocked", "held", "refused"]
     waiter: int
     job_id: int | None
 

@@ -1,11 +1,12 @@
 -- Tables of jobs that wait for other jobs.
 
 -- The edges: job `waiter`, which is pending, waits for the end of job `job_id`. They are inserted with their waiter,
--- and never updated. They are locked only to be deleted, apart from one edge that a look locks: see _look. No foreign
+-- and never updated. place is that of the job among those whose results the waiter takes; null: it takes none. They are locked only to be deleted, apart from one edge that a look locks: see _look. No foreign
 -- key, since it would lock the rows of jobs.
 create table asyncq._waits (
   waiter bigint not null,
   job_id bigint not null,
+  place int,
   constraint waits_pkey primary key (waiter, job_id)
 ) with (
   -- Each edge dies with a job. An end reads the other edges of its waiter, and passes dead ones.
@@ -38,3 +39,18 @@ create table asyncq._closings (
 
 -- _look: all closings of a waiter are judged together.
 create index closings_waiter on asyncq._closings (waiter);
+
+-- Results of jobs for a pending job that takes them: its payload is made of them when it is released. The end of a job
+-- inserts its result, so none is lost if the job itself is not kept. The release of the waiter, or its end, deletes
+-- them. A result that is written beside the end of its waiter stays, until _prune finds that nobody waits for it.
+--   size  of the result as text, in bytes
+create table asyncq._inputs (
+  waiter bigint not null,
+  place int not null,
+  size int not null,
+  result json not null,
+  constraint inputs_pkey primary key (waiter, place)
+) with (
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_scale_factor = 0.02
+);

@@ -231,8 +231,8 @@ class Executor:
         return Run(claim, task, worker_id, context, limit, is_kept)
 
     def _is_kept(self, claim: Claim, extras: Extras) -> bool:
-        """Whether the result of a job is stored: it is kept, or a client waits for it."""
-        return extras.watchers is not None or self._identity.is_kept(claim, extras)
+        """Whether the result of a job is stored: it is kept, a client waits for it, or it is passed on."""
+        return extras.watchers is not None or extras.passed or self._identity.is_kept(claim, extras)
 
     def _make_call(self, members: Sequence[Run]) -> Run:
         """The run of a call for collected jobs: the limits are those of the task, or of a job that is alone in it."""

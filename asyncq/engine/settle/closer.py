@@ -9,7 +9,7 @@ import random
 import anyio
 
 from asyncq.domain.errors import AsyncqError
-from asyncq.domain.events import JobBlocked, JobsReleased, MaintenanceFailed
+from asyncq.domain.events import InputsRefused, JobBlocked, JobsReleased, MaintenanceFailed
 from asyncq.domain.outcome import error_text
 from asyncq.engine.base.backoff import backoff_s
 from asyncq.engine.base.observers import Observers
@@ -89,6 +89,8 @@ class Closer:
         for one in looks:
             if one.outcome == "blocked" and one.job_id is not None:
                 self._observers.emit(JobBlocked(waiter=one.waiter, failed=one.job_id))
+            if one.outcome == "refused":
+                self._observers.emit(InputsRefused(waiter=one.waiter))
         released = tuple(one.waiter for one in looks if one.outcome == "released")
         cancelled = tuple(one.waiter for one in looks if one.outcome == "cancelled")
         if released or cancelled:

@@ -32,6 +32,10 @@ begin
       bool_or(job.after is not null)
     into asks, has_job_keys, waits
     from unnest(jobs) as job;
+  if (asks or has_job_keys) and exists (select from unnest(jobs) as job where 0 > any(job.after)) then
+    raise exception using errcode = 'GWBAF', column = 'after',
+      message = 'a job of a workflow goes without job_key, unique, singleton and idempotency_key';
+  end if;
   if asks or has_job_keys then
     keys := asyncq._lock_key_holders(jobs, asks);
   elsif waits then

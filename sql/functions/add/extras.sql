@@ -9,7 +9,7 @@ declare
   moments constant text[] := '{expires_at,deadline_at}';
   bad record;
 begin
-  if not given ?| (durations || moments || '{if_failed}'::text[]) then
+  if not given ?| (durations || moments || '{if_failed,takes}'::text[]) then
     return '{}';
   end if;
   select broken.name, broken.fault into bad
@@ -38,7 +38,7 @@ begin
       jsonb_strip_nulls(jsonb_build_object(
         'timeout_s', given -> 'timeout_s', 'soft_s', given -> 'soft_s', 'keep_s', given -> 'keep_s',
         -- Another value is refused by _after.
-        'if_failed', nullif(given -> 'if_failed', '"wait"'))), '{}'),
+        'if_failed', nullif(given -> 'if_failed', '"wait"')) || asyncq._taken(given)), '{}'),
     'expires_s', given -> 'expires_s', 'expires_at', given -> 'expires_at',
     'deadline_s', given -> 'deadline_s', 'deadline_at', given -> 'deadline_at'));
 end

@@ -24,7 +24,7 @@ create or replace function asyncq._extra(options jsonb, identifier text, queue_n
   as $$
 declare
   known constant text[] := '{meta,unique,singleton,subject,force,rerun,idempotency_key,idempotency_window_s}'::text[]
-    || '{timeout_s,soft_s,expires_s,expires_at,deadline_s,deadline_at,keep_s,after,if_failed}'::text[];
+    || '{timeout_s,soft_s,expires_s,expires_at,deadline_s,deadline_at,keep_s,after,if_failed,takes,takes_as}'::text[];
   unknown text;
   size int;
   -- The options without nulls, meta and unique.

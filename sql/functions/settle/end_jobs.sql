@@ -18,7 +18,7 @@ begin
     where job.keep_until is not null or task.keep_s is not null;
   if found then
     perform asyncq._tell_watchers(ids, end_state);
-    perform asyncq._cut_waits(ids, end_state);
+    perform asyncq._cut_waits(ids, end_state, results);
   end if;
   with gone as (
     delete from asyncq._jobs as job where job.id = any(ids) returning job.id, job.due_at)

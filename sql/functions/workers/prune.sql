@@ -35,6 +35,7 @@ begin
     order by keep_until limit most for update skip locked));
   get diagnostics requested = row_count;
   perform asyncq._prune_progress(most);
+  perform asyncq._prune_inputs(most);
   -- By their places: no row is ever updated.
   delete from asyncq._attempts where ctid = any(array(
     select ctid from asyncq._attempts where ended_at < errors_until

@@ -1,5 +1,5 @@
--- Cut the edges that lead to jobs, which end in this transaction. The caller has locked the rows of the jobs. It waits
--- for nobody, and leaves a closing for each waiter
+-- Cut the edges that lead to jobs, which end in this transaction. The caller has locked the rows of the jobs. results are
+-- parallel to ids, or null: a waiter that takes them gets them. It waits for nobody, and leaves a closing for each waiter
 --
 --   of an edge that another transaction has locked: that one may roll back, and then nobody else would look
 --   of a job that did not complete: the waiter may have to be cancelled
@@ -8,7 +8,7 @@
 -- An edge is touched if xmax is set. Who cuts an edge sets its xmax first, then reads that of the other edges. So of
 -- several transactions that cut the last edges of a waiter beside each other, at least one leaves a closing. A lock, a
 -- multixact or an aborted deletion counts as touched too: then there is one closing more.
-create or replace function asyncq._cut_waits(ids bigint[], end_state text) returns void
+create or replace function asyncq._cut_waits(ids bigint[], end_state text, results text[] default null) returns void
   language plpgsql volatile
   -- Before statistics exist, _has_untouched_wait would read and sort all edges of the waiter.
   set enable_bitmapscan = off
@@ -17,13 +17,23 @@ create or replace function asyncq._cut_waits(ids bigint[], end_state text) retur
 declare
   waiters bigint[];
   jobs bigint[];
+  places int[];
 begin
   with cut as (
     delete from asyncq._waits where ctid = any(array(
       select ctid from asyncq._waits where job_id = any(ids) for update skip locked))
-    returning waiter, job_id)
-  select array_agg(waiter), array_agg(job_id) into waiters, jobs from cut;
-  -- Statements of their own, behind the deletion.
+    returning waiter, job_id, place)
+  select array_agg(waiter), array_agg(job_id), array_agg(place) into waiters, jobs, places from cut;
+  -- Statements of their own, behind the deletion. An edge that another transaction has locked may stay: then its waiter
+  -- needs the result.
+  if results is not null then
+    perform asyncq._pass_results(array_agg(edge.waiter), array_agg(edge.place), array_agg(given.result))
+      from (
+        select waiter, job_id, place from asyncq._waits where job_id = any(ids) and place is not null
+        union all
+        select cut.waiter, cut.job_id, cut.place from unnest(waiters, jobs, places) as cut(waiter, job_id, place)) as edge
+      join unnest(ids, results) as given(id, result) on given.id = edge.job_id;
+  end if;
   perform asyncq._leave_closings(
       array_agg(edge.waiter), array_agg(edge.job_id), array_agg(end_state))
     from (
@@ -48,7 +58,7 @@ create or replace function asyncq._has_untouched_wait(of_waiter bigint) returns 
     order by edge.waiter desc, edge.job_id desc limit 1), false)
   $$;
 
--- Delete the edges of waiters that end in this transaction, except those that another transaction has locked: it cuts
+-- Delete the edges and results of waiters that end in this transaction, except edges that another transaction has locked: it cuts
 -- them, or they end with their jobs.
 create or replace function asyncq._drop_waits(waiters bigint[]) returns void
   language plpgsql volatile
@@ -57,6 +67,7 @@ create or replace function asyncq._drop_waits(waiters bigint[]) returns void
 begin
   delete from asyncq._waits where ctid = any(array(
     select ctid from asyncq._waits where waiter = any(waiters) for update skip locked));
+  delete from asyncq._inputs where waiter = any(waiters);
 end
 $$;
 

@@ -3,6 +3,8 @@
 --
 --   the waiter                                    what becomes of it                       outcome
 --   has no edge any more                          it is released: due at its real time     released
+--   the same, but the results that it takes are
+--     larger than a payload may be                it is discarded                          refused
 --   waits for a job that did not complete, and
 --     if_failed is run                            that job counts like a completed one
 --     if_failed is cancel                         it ends as cancelled                     cancelled
@@ -43,6 +45,7 @@ declare
   free bigint[];
   stuck bigint[];
   busy bigint[];
+  refused bigint[];
 begin
   select array_agg(distinct line.waiter), max(line.id), count(*) = most into waiters, last_id, is_full
     from (select id, waiter from asyncq._closings where id > after_id order by id limit most) as line;
@@ -73,14 +76,15 @@ begin
     select distinct line.waiter from asyncq._judged(taken) as line where line.verdict = 'cancels' and line.waiter = any(locked));
   perform asyncq._end_jobs(doomed, 'cancelled');
   free := array(select given.id from unnest(bare) as given(id) where given.id <> all(doomed));
-  perform asyncq._release_waiters(free);
+  refused := asyncq._release_waiters(free);
   busy := array(
     select given.id from unnest(waiters) as given(id)
     where given.id <> all(doomed || free)
       and exists (select from asyncq._jobs as job where job.id = given.id and job.due_at is not null offset 0)
       and (given.id <> all(locked) or given.id = any(stuck) or not asyncq._has_open_wait(given.id)));
   return query
-    select 'released', given.id, null::bigint from unnest(free) as given(id)
+    select case when given.id = any(refused) then 'refused' else 'released' end, given.id, null::bigint
+    from unnest(free) as given(id)
     union all
     select 'cancelled', given.id, null from unnest(doomed) as given(id)
     union all
@@ -131,18 +135,40 @@ create or replace function asyncq._judged(ids bigint[]) returns table (waiter bi
     select from asyncq._jobs as failed where failed.id = line.job_id and asyncq._is_discarded(failed) offset 0))
   $$;
 
--- Let waiters start at their real times, whose rows the caller has locked.
-create or replace function asyncq._release_waiters(ids bigint[]) returns void
+-- Let waiters start at their real times, whose rows the caller has locked. One that takes results gets them as its
+-- payload, or is discarded if they are larger than a payload may be. Returns the ids of those.
+create or replace function asyncq._release_waiters(ids bigint[]) returns bigint[]
   language plpgsql volatile
   as $$
+declare
+  too_large bigint[] := '{}';
+  taking bigint[];
 begin
+  taking := array(select job.id from asyncq._jobs as job where job.id = any(ids) and job.extras ? 'takes');
+  if taking <> '{}' then
+    too_large := array(
+      select input.waiter from asyncq._inputs as input where input.waiter = any(taking)
+      -- With commas, and the place of a result that is missing.
+      group by input.waiter having sum(input.size + 8) > 16777216);
+    update asyncq._jobs as job set payload = asyncq._with_inputs(job) where job.id = any(taking) and job.id <> all(too_large);
+    update asyncq._jobs as job
+      set attempts = job.max_attempts, attempts_made = 0, last_error = 'InputsRefused: the results of the jobs that it waited for '
+        || 'are larger together than a payload may be, 16777216 bytes'
+      where job.id = any(too_large);
+    delete from asyncq._inputs as input where input.waiter = any(taking);
+  end if;
   update asyncq._jobs as job
-    set run_at = greatest(job.due_at, asyncq.now()), due_at = null, extras = nullif(job.extras - 'if_failed', '{}'),
-      updated_at = asyncq.now()
+    set run_at = greatest(job.due_at, asyncq.now()), due_at = null,
+      extras = nullif(job.extras - '{if_failed,takes,takes_as,inputs}'::text[], '{}'), updated_at = asyncq.now()
     where job.id = any(ids) and job.due_at is not null;
   if found then
     perform asyncq._wake_partitions(ids);
     perform asyncq._wake_for(ids);
   end if;
+  if too_large <> '{}' then
+    perform asyncq._tell_discarded(too_large);
+    perform asyncq._note_discarded(too_large);
+  end if;
+  return too_large;
 end
 $$;
