@@ -122,7 +122,6 @@ from asyncq.domain.events import (
     WorkerStopping,
     observer,
 )
-from asyncq.domain.flow import Flow, Group, chain, group
 from asyncq.domain.finding import (
     ChangedJobs,
     Depth,
@@ -135,6 +134,7 @@ from asyncq.domain.finding import (
     RunningJob,
     TaskStats,
 )
+from asyncq.domain.flow import Flow, Group, chain, group
 from asyncq.domain.job import Added, Job, JobKeyMode, JobOptions, JobSpec
 from asyncq.domain.limit import Limit, Queue, Rate
 from asyncq.domain.limit_info import LimitInfo, LimitValues, PartitionInfo

@@ -338,8 +338,7 @@ class Client:
             The handle of its last job.
 
         Raises:
-            InvalidJob: As in `add_jobs`. Or a job has a `job_key`, an `idempotency_key` or a unique policy. Or the client
-                has a codec, and results are passed on.
+            InvalidJob: As in `add_jobs`. Or the client has a codec, and results are passed on.
             StoreError: As in `add_job`.
 
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.

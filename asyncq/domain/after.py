@@ -64,6 +64,8 @@ def check_takes(takes: Any, takes_as: Any, after: tuple[int, ...]) -> None:
         fault = f"takes must be result or results, got {takes!r}"
     elif takes == "result" and len(after) != 1:
         fault = f"takes is result, which is that of one job, and after has {len(after)} ids"
+    elif not after:
+        fault = "takes needs the ids of jobs in after, and there are none"
     elif len(set(after)) < len(after):
         fault = "after names a job twice: with takes each has one place"
     elif takes_as is not None and (not isinstance(takes_as, str) or not takes_as):

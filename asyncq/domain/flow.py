@@ -29,6 +29,10 @@ class Flow(Generic[ResultT_co]):
     """Jobs that wait for each other, with a last one: made with `chain` and `group`. `add_workflow` adds it.
 
     It is not changed by its methods, and may be part of several others.
+
+    Args:
+        spec: The last job.
+        before: The workflows for whose last jobs it waits; none by default.
     """
 
     def __init__(self, spec: JobSpec[ResultT_co], before: tuple[Flow[Any], ...] = ()) -> None:
@@ -56,7 +60,11 @@ class Flow(Generic[ResultT_co]):
 
 
 class Group(Generic[MemberT]):
-    """Jobs or workflows that run beside each other; `then` makes a workflow of it."""
+    """Jobs or workflows that run beside each other; `then` makes a workflow of it.
+
+    Args:
+        members: Jobs, made with `task.job(...)`, and workflows.
+    """
 
     def __init__(self, members: Iterable[JobSpec[MemberT] | Flow[MemberT]]) -> None:
         self._members: tuple[Flow[Any], ...] = tuple(_flow(member, "a group") for member in members)
@@ -68,7 +76,7 @@ class Group(Generic[MemberT]):
 
         Args:
             task: Its task, which needs no other argument.
-            **options: See `JobOptions`, without `after`. With `if_failed="run"` the result of a job that failed is None.
+            **options: See `JobOptions`, without `after`. With `if_failed="run"` a job that failed is None in the list.
 
         Returns:
             The workflow. If the group is empty, its one job takes an empty list.
@@ -88,9 +96,7 @@ def chain(first: JobSpec[A] | Flow[A], second: Takes[A, B], /) -> Flow[B]: ...
 @overload
 def chain(first: JobSpec[A] | Flow[A], second: Takes[A, B], third: Takes[B, C], /) -> Flow[C]: ...
 @overload
-def chain(
-    first: JobSpec[A] | Flow[A], second: Takes[A, B], third: Takes[B, C], fourth: Takes[C, D], /
-) -> Flow[D]: ...
+def chain(first: JobSpec[A] | Flow[A], second: Takes[A, B], third: Takes[B, C], fourth: Takes[C, D], /) -> Flow[D]: ...
 @overload
 def chain(
     first: JobSpec[A] | Flow[A],
@@ -148,7 +154,7 @@ def group(members: Iterable[JobSpec[MemberT] | Flow[MemberT]], /) -> Group[Membe
 
 
 def jobs_of(flow: Any) -> list[JobSpec[Any]]:
-    """The jobs of a workflow, each after those for which it waits, which it names by their places. The last is its last.
+    """The jobs of a workflow: each follows those for which it waits, and names them by their places.
 
     InvalidJob if it is no workflow, or has too many jobs.
     """
@@ -163,12 +169,12 @@ def jobs_of(flow: Any) -> list[JobSpec[Any]]:
         node, is_ready = stack.pop()
         if id(node) in places:
             continue
-        before: tuple[Flow[Any], ...] = node._before  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
+        before: tuple[Flow[Any], ...] = node._before  # pyright: ignore[reportPrivateUsage]
         if not is_ready:
             stack.append((node, True))
             stack.extend((one, False) for one in reversed(before))
             continue
-        spec: JobSpec[Any] = node._spec  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
+        spec: JobSpec[Any] = node._spec  # pyright: ignore[reportPrivateUsage]
         if before:
             spec = msgspec.structs.replace(spec, after=tuple(-places[id(one)] for one in before))
         specs.append(spec)

@@ -187,12 +187,12 @@ class Signature:
         """
         if self.whole_payload:
             return None
-        first, *others = [*self._binder.parameters.values()] or [None]
-        if first is None:
+        parameters = [*self._binder.parameters.values()]
+        if not parameters:
             raise TaskError(f"task {self._name!r} has no parameter for the result of the jobs before it")
-        if needed := next((each.name for each in others if each.default is each.empty), None):
+        if needed := next((each.name for each in parameters[1:] if each.default is each.empty), None):
             raise TaskError(f"task {self._name!r} takes the result of the jobs before it, and needs {needed!r} too")
-        return first.name
+        return parameters[0].name
 
     def names_arguments(self, value: Any) -> bool:
         """Whether a value looks as if it were all arguments of a call by name, and not one of them."""

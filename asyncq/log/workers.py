@@ -96,7 +96,7 @@ SENTENCES: Table = {
         "job %(waiter)s waits for job %(failed)s, which has failed for good: retry that one, or cancel the first"
     ),
     on.InputsRefused: error(
-        "job %(waiter)s is discarded: the results of the jobs that it waited for are larger together than a payload may be"
+        "job %(waiter)s is discarded: the results of the jobs that it waited for are larger than a payload may be"
     ),
     on.JobsExpired: info("ended %(count)s waiting jobs that had expired: %(job_ids)s", count=lambda e: len(e.job_ids)),
     on.MaintenanceFailed: warning("maintenance failed; the next round tries again: %(error)s"),

@@ -1,7 +1,8 @@
 -- Tables of jobs that wait for other jobs.
 
+-- place: that of the job among those whose results the waiter takes; null if it takes none.
 -- The edges: job `waiter`, which is pending, waits for the end of job `job_id`. They are inserted with their waiter,
--- and never updated. place is that of the job among those whose results the waiter takes; null: it takes none. They are locked only to be deleted, apart from one edge that a look locks: see _look. No foreign
+-- and never updated. They are locked only to be deleted, apart from one edge that a look locks: see _look. No foreign
 -- key, since it would lock the rows of jobs.
 create table asyncq._waits (
   waiter bigint not null,

@@ -76,18 +76,22 @@ CHANGED = [
         "sql/functions/workflow/add_waits.sql",
         """  with marked as (
     update asyncq._jobs as job
-      set keep_until = coalesce(job.keep_until, '-infinity'), extras = coalesce(job.extras, '{}') || '{"awaited": true}'
-      where job.id = any(awaited)
+      set keep_until = coalesce(job.keep_until, '-infinity'), extras = coalesce(job.extras, '{}') || case
+          when awaited.is_passed then '{"awaited": true, "passed": true}'::jsonb else '{"awaited": true}' end
+      from (
+        select line.other, bool_or(line.place is not null) as is_passed
+        from unnest(others, places) as line(other, place) group by line.other) as awaited
+      where job.id = any(array[awaited.other])
       returning job.id, asyncq._is_discarded(job) as is_discarded)
   select""",
         """  with written as (
     update asyncq._jobs as job set keep_until = '-infinity'
-      where job.id = any(awaited) and job.keep_until is null
+      where job.id = any(others) and job.keep_until is null
       returning job.id, asyncq._is_discarded(job) as is_discarded
-    ), others as (
+    ), rest as (
     select job.id, asyncq._is_discarded(job) as is_discarded from asyncq._jobs as job
-    where job.id = any(awaited) and job.keep_until is not null
-    ), marked as (select * from written union all select * from others)
+    where job.id = any(others) and job.keep_until is not null
+    ), marked as (select * from written union all select * from rest)
   select""",
         (WAITS,),
     ),

@@ -10,17 +10,17 @@ from asyncq.domain.errors import InvalidJob
 from asyncq.domain.job import Added, JobSpec
 
 
-def test_ids_and_handles_are_accepted_once_each_and_in_order() -> None:
+def test_ids_and_handles_are_accepted_once_each_in_their_order() -> None:
     """A program may put lists together."""
     spec = JobSpec(task="t").with_options(after=[Added(7), 3, Added(3)])
 
-    assert ((3, 7), False, False) == (spec.after, spec.is_plain, spec.is_keyless)
-    assert '{"after":[3,7]}' == extra(spec)
+    assert ((7, 3), False, False) == (spec.after, spec.is_plain, spec.is_keyless)
+    assert '{"after":[7,3]}' == extra(spec)
 
 
 def test_a_generator_and_an_empty_list_are_accepted() -> None:
     """An empty list is nothing to wait for, whatever if_failed says."""
-    assert (1, 2) == JobSpec(task="t").with_options(after=(number for number in (2, 1))).after
+    assert (2, 1) == JobSpec(task="t").with_options(after=(number for number in (2, 1))).after
     empty = JobSpec(task="t").with_options(after=[], if_failed="run")
 
     assert (None, {"after": (), "if_failed": "run"}) == (extra(empty), options(empty))

@@ -16,6 +16,7 @@ from asyncq import (
     Collect,
     CronItem,
     JobContext,
+    JobSpec,
     ResultUnavailable,
     Snooze,
     StoreUnavailable,
@@ -165,6 +166,17 @@ async def _(scene: Scene) -> None:
     first = await scene.client.add_job("unknown")
     await scene.client.add_job("nothing", after=[first])
     await scene.client.admin.discard_jobs([first.id])
+    await scene.make_worker(task(nothing)).run_once()
+
+
+@provokes(events.InputsRefused)
+async def _(scene: Scene) -> None:
+    first = await scene.client.add_job("unknown")
+    await scene.client.add_job(JobSpec(task="nothing", after=(first.id,), takes="result"))
+    await scene.db.execute(
+        f"insert into {scene.schema}._inputs select waiter, 1, 16777216, '0' from {scene.schema}._waits"
+    )
+    await scene.client.admin.complete_jobs([first.id])
     await scene.make_worker(task(nothing)).run_once()
 
 

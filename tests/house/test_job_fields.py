@@ -22,6 +22,8 @@ DEPENDENT = {
     "force": {"singleton": True},
     "rerun": {"singleton": True},
     "if_failed": {"after": (1,)},
+    "takes": {"after": (1,)},
+    "takes_as": {"after": (1,), "takes": "result"},
 }
 # The names in SQL of fields that Python calls otherwise.
 FIELDS = {"identifier": "task", "queue_name": "queue"}
@@ -46,6 +48,8 @@ VALUES = {
     "keep": 0.0,
     "after": (1,),
     "if_failed": "run",
+    "takes": "results",
+    "takes_as": "parts",
     "returns": Returns(watcher="channel"),
 }
 # Only a client that reads ends sets it, and a role that may only call enqueue reads none.

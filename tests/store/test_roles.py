@@ -44,11 +44,14 @@ OTHER: dict[str, Any] = {
     "keep": 0.0,
     "after": (1,),
     "if_failed": "run",
+    "takes": "results",
+    "takes_as": "parts",
 }
 # The object of each field.
 ABOUT: dict[str, Any] = {field: {"singleton": True} for field in ("subject", "force", "rerun")}
 ABOUT["job_key_mode"] = {"job_key": "k"}
-ABOUT["if_failed"] = {"after": (1,)}
+ABOUT["if_failed"] = ABOUT["takes"] = {"after": (1,)}
+ABOUT["takes_as"] = {"after": (1,), "takes": "result"}
 
 SPECS = [
     JobSpec(task="plain"),
@@ -56,7 +59,7 @@ SPECS = [
         **{
             name: value
             for name, value in OTHER.items()
-            if name not in {"singleton", "subject", "rerun", "after", "if_failed"}
+            if name not in {"singleton", "subject", "rerun", "after", "if_failed", "takes", "takes_as"}
         }
     ),
     JobSpec(task="other", payload='{"\u00e9": "\\"\\\\ \\u2028", "a": 15e-1}', queue="q", unique=OTHER["unique"]),

@@ -25,6 +25,8 @@ create function asyncq.wait_for_test() returns trigger language plpgsql as
 create trigger waits before delete on asyncq._waits for each row when (old.job_id = $1)
   execute function asyncq.wait_for_test()
 """
+INPUTS = "select count(*) from asyncq._inputs"
+PAYLOAD = "select payload::text from asyncq._jobs where id = $1"
 SHARE = "select from asyncq._waits where job_id = $1 for share"
 
 
@@ -378,3 +380,88 @@ async def test_adds_that_name_and_replace_each_others_jobs_do_not_deadlock(sql: 
     await second.rollback()
 
     assert jobs == held
+
+
+@FORMS
+async def test_a_result_reaches_a_waiter_that_was_added_while_the_job_ran(sql: Session, form: str) -> None:
+    """Its worker did not know of the waiter when it claimed the job."""
+    await add_many(sql, 2)
+    first, _ = await fetch(sql, form=form)
+    waiter = await wait_for(sql, first["id"], takes="result")
+
+    assert [] == await complete(sql, [first])
+    assert {first["id"]: "written", None: "closings"} == await settle_rest(sql, [first], done=True, result="7")
+    assert [("released", waiter, None)] == await look(sql)
+    assert "7" == await sql.value(PAYLOAD, waiter)
+
+
+@pytest.mark.parametrize("rolls_back", [True, False])
+async def test_a_result_beside_the_end_of_the_waiter_which_may_roll_back(
+    sql: Session, other: Session, rolls_back: bool
+) -> None:
+    """The edge is locked by the end of the waiter, and the result is written all the same."""
+    job = await add(sql)
+    claims = await fetch(sql)
+    waiter = await wait_for(sql, job, takes="result")
+    transaction = other.connection.transaction()
+    await transaction.start()
+    await other.rows(CANCEL, waiter)
+    with anyio.fail_after(5.0):
+        await settle_rest(sql, claims, done=True, result="7")
+    assert [("held", waiter, None)] == await look(sql)
+    await (transaction.rollback() if rolls_back else transaction.commit())
+    outcomes = await look(sql)
+
+    assert ([("released", waiter, None)] if rolls_back else []) == outcomes
+    assert ("7" if rolls_back else None) == await sql.value(PAYLOAD, waiter)
+    assert ((0, 0), 0) == (await left(sql), await sql.value(INPUTS))
+
+
+async def test_a_result_that_is_written_beside_the_end_of_its_waiter_is_pruned(sql: Session, other: Session) -> None:
+    """The end of the waiter does not see it, and no look follows: another edge was untouched."""
+    jobs = [await add(sql), await add(sql)]
+    claims = {claim["id"]: claim for claim in await fetch(sql)}
+    waiter = await wait_for(sql, *jobs, takes="results")
+    async with other.connection.transaction():
+        await settle_rest(other, [claims[jobs[0]]], done=True, result="7")
+        with anyio.fail_after(5.0):
+            await sql.rows(CANCEL, waiter)
+    assert [] == await look(sql)
+    before = await sql.value(INPUTS)
+    await sql.run("prune", 1.0, 1.0, 10)
+
+    assert (1, 0) == (before, await sql.value(INPUTS))
+
+
+async def test_a_result_whose_end_rolls_back_is_not_passed_on(sql: Session, other: Session) -> None:
+    """The job runs again, and has another one."""
+    job = await add(sql)
+    claims = await fetch(sql)
+    waiter = await wait_for(sql, job, takes="result")
+    transaction = other.connection.transaction()
+    await transaction.start()
+    await settle_rest(other, claims, done=True, result="7")
+    assert [] == await look(sql)
+    await transaction.rollback()
+    await settle_rest(sql, claims, done=True, result="8")
+
+    assert [("released", waiter, None)] == await look(sql)
+    assert "8" == await sql.value(PAYLOAD, waiter)
+
+
+@OLD
+async def test_the_release_of_a_waiter_beside_another_look_takes_its_results_once(
+    sql: Session, other: Session, level: str
+) -> None:
+    """The look of an old snapshot finds the row changed, or nothing to do."""
+    job = await add(sql)
+    waiter = await wait_for(sql, job, takes="result")
+    await settle_rest(sql, await fetch(sql), done=True, result="7")
+    async with old_snapshot(other, level):
+        assert [("released", waiter, None)] == await look(sql)
+        try:
+            assert "released" not in [outcome for outcome, _, _ in await look(other)]
+        except asyncpg.SerializationError:
+            assert "7" == await sql.value(PAYLOAD, waiter)
+
+    assert ("7", 0) == (await sql.value(PAYLOAD, waiter), await sql.value(INPUTS))

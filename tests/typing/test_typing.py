@@ -74,6 +74,7 @@ def test_lines_are_marked() -> None:
     """Otherwise the tests above would check no line."""
     expected = {
         "adding.py", "around.py", "connections.py", "handlers.py", "recurring.py", "results.py", "without_a_loop.py",
+        "workflows.py",
     }  # fmt: skip
 
     assert expected == {name for name, _ in marked()}

@@ -1,6 +1,6 @@
--- The options after, if_failed, takes and takes_as of an add, checked: as members of the record of a job's options. {}
--- without ids. given has all options without nulls. The column extras has the others. A job that takes the results of no
--- job has an empty list.
+-- The options after, if_failed, takes and takes_as of an add, checked: as a member of the record of a job's options.
+-- {} without ids. given has all options without nulls. The column extras has the others. A job that takes the results
+-- of no jobs has an empty list as its payload.
 create or replace function asyncq._after(given jsonb, job_key text) returns jsonb
   language plpgsql immutable
   as $$
@@ -53,8 +53,8 @@ begin
 end
 $$;
 
--- The members of the column extras of a job that takes the results of others: how, as which member of its payload (as the
--- whole payload without takes_as), and of how many jobs. _after refuses other values. {} if it takes none.
+-- The members of the column extras of a job that takes the results of others: takes, takes_as, and the number of jobs.
+-- {} if it takes none. _after refuses other values.
 create or replace function asyncq._taken(given jsonb) returns jsonb
   language plpgsql immutable
   as $$

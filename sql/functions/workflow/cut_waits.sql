@@ -1,5 +1,6 @@
--- Cut the edges that lead to jobs, which end in this transaction. The caller has locked the rows of the jobs. results are
--- parallel to ids, or null: a waiter that takes them gets them. It waits for nobody, and leaves a closing for each waiter
+-- Cut the edges that lead to jobs, which end in this transaction. The caller has locked the rows of the jobs. results
+-- are parallel to ids, or null: a waiter that takes them gets them. It waits for nobody, and leaves a closing for each
+-- waiter
 --
 --   of an edge that another transaction has locked: that one may roll back, and then nobody else would look
 --   of a job that did not complete: the waiter may have to be cancelled

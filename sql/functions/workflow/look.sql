@@ -23,7 +23,7 @@
 -- It looks at the waiters of the first `most` closings after an id, by all their closings: a call locks few waiters,
 -- and none for long. Returns a row for each outcome; job_id is the discarded job of a blocked one. With the outcome
 -- next, the waiter is the id after which there may be more closings: others, or those of waiters that were cancelled
--- here.
+-- or discarded here.
 create or replace function asyncq._look(after_id bigint, most int)
   returns table (outcome text, waiter bigint, job_id bigint)
   language plpgsql volatile
@@ -98,7 +98,7 @@ begin
   delete from asyncq._closings where id = any(array(
     select line.id from asyncq._closings as line
     where line.id = any(taken) and line.waiter <> all(busy) order by line.id for update skip locked));
-  if is_full or doomed <> '{}' then
+  if is_full or doomed <> '{}' or refused <> '{}' then
     return query select 'next', last_id, null::bigint;
   end if;
 end

@@ -32,9 +32,9 @@ begin
   given := coalesce(given, 'null');
   return case
     when name is null then given
-    when job.payload::text ~ '^\s*\{\s*\}\s*$' then '{' || to_json(name) || ':' || given || '}'
+    when job.payload::text ~ E'^\\s*\\{\\s*\\}\\s*$' then '{' || to_json(name) || ':' || given || '}'
     when json_typeof(job.payload) = 'object'
-      then regexp_replace(job.payload::text, '\}\s*$', '') || ',' || to_json(name) || ':' || given || '}'
+      then regexp_replace(job.payload::text, E'\\}\\s*$', '') || ',' || to_json(name) || ':' || given || '}'
     else '{' || to_json(name) || ':' || given || '}'
   end;
 end

@@ -6,7 +6,7 @@ from tests.support.session import Session
 
 KNOWN = (
     "there are meta, unique, singleton, subject, force, rerun, idempotency_key, idempotency_window_s, timeout_s, "
-    "soft_s, expires_s, expires_at, deadline_s, deadline_at, keep_s, after, if_failed"
+    "soft_s, expires_s, expires_at, deadline_s, deadline_at, keep_s, after, if_failed, takes, takes_as"
 )
 BAD = {
     "[]": ("22023", "options must be an object, got array"),

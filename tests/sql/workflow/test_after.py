@@ -29,6 +29,20 @@ FAULTS = [
         "after goes without rerun: the job that runs would run again without waiting",
     ),
     ({"if_failed": "run"}, "if_failed", "if_failed says what becomes of a job whose after has failed: it needs after"),
+    ({"takes": "result"}, "takes", "takes says that the results of other jobs are the payload: it needs after"),
+    ({"after": [1], "takes": "all"}, "takes", 'takes must be result or results, got "all"'),
+    (
+        {"after": [1, 2], "takes": "result"},
+        "takes",
+        "takes is result, which is that of one job, and after has 2 ids",
+    ),
+    ({"after": [1, 1], "takes": "results"}, "after", "after names a job twice: with takes each has one place"),
+    ({"after": [1], "takes_as": "a"}, "takes_as", "takes_as names a member of the payload: it needs takes"),
+    (
+        {"after": [1], "takes": "result", "takes_as": ""},
+        "takes_as",
+        "takes_as must be the name of a member of the payload",
+    ),
 ]
 
 
