@@ -15,6 +15,7 @@ from asyncq.domain.around import PassedOn, SyncAddMiddleware, check_sync_middlew
 from asyncq.domain.codec import Codec, Envelopes
 from asyncq.domain.deduplication import DEFAULT_WINDOW, check_window
 from asyncq.domain.errors import ConfigurationError, JobNotFound
+from asyncq.domain.flow import Flow, jobs_of
 from asyncq.domain.job import Added, Job, JobOptions, JobSpec, check_key
 from asyncq.domain.limit import Queue
 from asyncq.domain.options import switch, whole_number
@@ -151,6 +152,25 @@ class SyncClient:
         """
         checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
         return self._add_specs(checked, self._callers(connection, autocommit))
+
+    def add_workflow(
+        self, flow: Flow[Any], *, connection: SyncConnection | None = None, autocommit: bool = False
+    ) -> Added:
+        """Add all jobs of a workflow in one transaction.
+
+        Args:
+            flow: The workflow, made with `chain` or `group(...).then(...)`.
+            connection: As in `add_job`.
+            autocommit: As in `add_job`.
+
+        Returns:
+            The id of its last job.
+
+        Raises:
+            InvalidJob: As in `add_jobs`. Or the client has a codec, and results are passed on.
+            StoreError: As in `add_job`.
+        """
+        return self.add_jobs(jobs_of(flow), connection=connection, autocommit=autocommit)[-1]
 
     def get_job(self, job_id: int, *, connection: SyncConnection | None = None) -> Job:
         """Read a job.

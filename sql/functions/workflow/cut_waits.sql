@@ -59,8 +59,8 @@ create or replace function asyncq._has_untouched_wait(of_waiter bigint) returns 
     order by edge.waiter desc, edge.job_id desc limit 1), false)
   $$;
 
--- Delete the edges and results of waiters that end in this transaction, except edges that another transaction has locked: it cuts
--- them, or they end with their jobs.
+-- Delete the edges and the results of waiters that end in this transaction, except edges that another transaction has
+-- locked: it cuts them, or they end with their jobs.
 create or replace function asyncq._drop_waits(waiters bigint[]) returns void
   language plpgsql volatile
   as $$
