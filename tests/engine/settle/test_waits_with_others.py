@@ -5,8 +5,8 @@ import asyncio
 import asyncpg
 import pytest
 
-from asyncq import Client, JobCancelledError, task
-from asyncq.domain.events import JobBlocked, JobCompleted, JobStarted
+from asyncq import Client, InvalidJob, JobCancelledError, chain, task
+from asyncq.domain.events import JobBlocked, JobCompleted, JobStarted, ResultIgnored
 from tests.engine.conftest import MakeWorker
 from tests.support.codecs import Backwards, sealed
 from tests.support.seen import Seen
@@ -130,3 +130,26 @@ async def test_a_client_hears_that_the_job_was_cancelled_by_the_look(client: Cli
         group.create_task(run())
         await wait_until_pending(client)
         await client.admin.cancel_jobs([first.id])
+
+
+async def test_a_result_that_is_passed_on_is_not_reported_as_ignored(
+    dsn: str, schema: str, make_worker: MakeWorker, seen: Seen
+) -> None:
+    """That of the last job is: nobody reads it."""
+
+    @task
+    async def double(title: str) -> str:
+        return title * 2
+
+    async with Client(dsn, schema=schema) as client:
+        last = await client.add_workflow(chain(double.job("a"), double, report))
+    await make_worker(double, report).run_once()
+
+    assert (3, [last.id]) == (len(seen.ids(JobCompleted)), seen.ids(ResultIgnored))
+
+
+async def test_a_client_with_a_codec_passes_no_results_on(dsn: str, schema: str) -> None:
+    """The server would make a payload of texts that it cannot decode."""
+    async with Client(dsn, schema=schema, codec=Backwards("k1")) as client:
+        with pytest.raises(InvalidJob, match="which a client with a codec cannot pass on"):
+            await client.add_workflow(chain(report.job("a"), report))
