@@ -338,11 +338,11 @@ class SyncClient:
     def _add_within(
         self, middleware: SyncAddMiddleware, inner: AddSpecs, specs: Sequence[JobSpec], given: SyncAdapter | None
     ) -> list[Added]:
-        passed_on = PassedOn(middleware, specs)
+        check = partial(make_specs, registry=self._registry, strict=True, max_payload=self._max_payload)
+        passed_on = PassedOn(middleware, specs, check)
 
         def add(replaced: Sequence[JobSpec]) -> list[Added]:
-            with passed_on.adding(replaced):
-                checked = make_specs(replaced, registry=self._registry, strict=True, max_payload=self._max_payload)
+            with passed_on.adding(replaced) as checked:
                 return passed_on.keep(inner(checked, given))
 
         middleware(specs, add)

@@ -106,25 +106,38 @@ class SyncAddMiddleware(Protocol):
 
 
 class PassedOn:
-    """The jobs that a middleware passes on. It may replace jobs, and neither leave one out nor add another one."""
+    """The jobs that a middleware passes on. It may replace jobs, and neither leave one out nor add another one.
 
-    def __init__(self, middleware: Callable[..., Any], specs: Sequence[JobSpec]) -> None:
+    Each job of a workflow stays in its place, because the others name it by that. `check` checks what is passed on.
+    """
+
+    def __init__(
+        self,
+        middleware: Callable[..., Any],
+        specs: Sequence[JobSpec],
+        check: Callable[[Sequence[JobSpec]], list[JobSpec]],
+    ) -> None:
         self._name = name_of(middleware)
-        self._jobs = len(specs)
+        self._specs = specs
+        self._check = check
         self._found: list[Added] | None = None
         self._is_adding = False
 
     @contextmanager
-    def adding(self, replaced: Sequence[JobSpec]) -> Generator[None]:
+    def adding(self, replaced: Sequence[JobSpec]) -> Generator[list[JobSpec]]:
         """Check the jobs that the block adds; ConfigurationError if one is missing, or if they were added before."""
         if self._is_adding or self._found is not None:
             raise ConfigurationError(f"middleware {self._name} added its jobs a second time")
-        if len(replaced) != self._jobs:
-            said = f"middleware {self._name} passed on {len(replaced)} jobs of {self._jobs}"
+        if len(replaced) != len(self._specs):
+            said = f"middleware {self._name} passed on {len(replaced)} jobs of {len(self._specs)}"
             raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
+        checked = self._check(replaced)
+        if any(_place(one) != _place(other) for one, other in zip(self._specs, checked, strict=True)):
+            said = f"middleware {self._name} moved a job of a workflow, made it anew, or changed for which it waits"
+            raise ConfigurationError(f"{said}: it may copy each with other options, by with_options, in its place")
         self._is_adding = True
         try:
-            yield
+            yield checked
         finally:
             self._is_adding = False
 
@@ -144,14 +157,20 @@ async def added_within(
     middleware: AddMiddleware, specs: Sequence[JobSpec], inner: Add, check: Callable[[Sequence[JobSpec]], list[JobSpec]]
 ) -> list[Added]:
     """Call a middleware around an add; `check` checks the jobs that it passes on to `inner`."""
-    passed_on = PassedOn(middleware, specs)
+    passed_on = PassedOn(middleware, specs, check)
 
     async def add(replaced: Sequence[JobSpec]) -> list[Added]:
-        with passed_on.adding(replaced):
-            return passed_on.keep(await inner(check(replaced)))
+        with passed_on.adding(replaced) as checked:
+            return passed_on.keep(await inner(checked))
 
     await middleware(specs, add)
     return passed_on.results()
+
+
+def _place(spec: JobSpec) -> tuple[Any, ...] | None:
+    """The place of a job in its workflow, with all by which the others and the server rely on it."""
+    place = spec.returns.place
+    return None if place is None else (place, spec.after, spec.takes, spec.takes_as)
 
 
 def claimed_job(claim: Claim, task: str, worker_id: int) -> Job:

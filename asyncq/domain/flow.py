@@ -175,10 +175,9 @@ def jobs_of(flow: Any) -> list[JobSpec[Any]]:
             stack.extend((one, False) for one in reversed(before))
             continue
         spec: JobSpec[Any] = node._spec  # pyright: ignore[reportPrivateUsage]
-        if before:
-            spec = msgspec.structs.replace(spec, after=tuple(-places[id(one)] for one in before))
-        specs.append(spec)
-        places[id(node)] = len(specs)
+        places[id(node)] = place = len(specs) + 1
+        after = tuple(-places[id(one)] for one in before) or spec.after
+        specs.append(msgspec.structs.replace(spec, after=after, returns=spec.returns.placed_at(place)))
     if len(specs) > MOST_AFTER:
         raise _too_many("a workflow", len(specs))
     return specs

@@ -83,18 +83,24 @@ _ANY = ResultType(Any)
 class Returns:
     """How the result of a job is read, whether its task keeps it, and the channel on which its end is notified.
 
-    It counts in no comparison, since it is no part of the stored job: specs of the same job are equal. A copy in
-    another process has none of them.
+    `place` is that of a job in its workflow, which is added in one call; the first is 1. It counts in no comparison,
+    since it is no part of the stored job: specs of the same job are equal. A copy in another process has none of them.
     """
 
-    __slots__ = ("_signature", "is_kept", "watcher")
+    __slots__ = ("_signature", "is_kept", "place", "watcher")
 
     def __init__(
-        self, signature: HasResults | None = None, *, is_kept: bool = False, watcher: str | None = None
+        self,
+        signature: HasResults | None = None,
+        *,
+        is_kept: bool = False,
+        watcher: str | None = None,
+        place: int | None = None,
     ) -> None:
         self._signature = signature
         self.is_kept = is_kept
         self.watcher = watcher
+        self.place = place
 
     @property
     def results(self) -> ResultType:
@@ -104,6 +110,10 @@ class Returns:
     def watched_on(self, channel: str) -> "Returns":
         """The same, with a channel."""
         return Returns(self._signature, is_kept=self.is_kept, watcher=channel)
+
+    def placed_at(self, place: int) -> "Returns":
+        """The same, of a job of a workflow."""
+        return Returns(self._signature, is_kept=self.is_kept, place=place)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Returns)

@@ -195,6 +195,9 @@ def document(spec: JobSpec, window: timedelta) -> dict[str, Any]:
     if isinstance(spec.unique, KnownKey):
         said = f"task {spec.task!r}: this role may only call enqueue, which computes the unique key from the payload"
         raise InvalidJob(f"{said}, and cannot read an encoded one", code="GWBPL", field="payload")
+    if spec.after is not None and min(spec.after, default=1) < 0:
+        said = f"task {spec.task!r}: this role may only call enqueue, which adds no workflow"
+        raise InvalidJob(f"{said}: add it as a role that may add jobs", code="GWBAF", field="after")
     arguments = {
         "identifier": spec.task,
         "payload": msgspec.Raw(spec.payload.encode()),
