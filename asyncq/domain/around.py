@@ -133,7 +133,7 @@ class PassedOn:
             raise ConfigurationError(f"{said}: it may replace jobs, and neither leave one out nor add another one")
         checked = self._check(replaced)
         if any(_place(one) != _place(other) for one, other in zip(self._specs, checked, strict=True)):
-            said = f"middleware {self._name} moved a job of a workflow, made it anew, or changed for which it waits"
+            said = f"middleware {self._name} moved or replaced a job of a workflow, or changed for which it waits"
             raise ConfigurationError(f"{said}: it may copy each with other options, by with_options, in its place")
         self._is_adding = True
         try:

@@ -81,7 +81,7 @@ def swapped(specs: Sequence[JobSpec]) -> list[JobSpec]:
     return [specs[1].with_options(priority=1), specs[0].with_options(priority=1), specs[2]]
 
 
-def made_anew(specs: Sequence[JobSpec]) -> list[JobSpec]:
+def replaced(specs: Sequence[JobSpec]) -> list[JobSpec]:
     """A spec that knows of no workflow."""
     return [*specs[:-1], JobSpec(task="join")]
 
@@ -97,12 +97,12 @@ def waiting_for_less(specs: Sequence[JobSpec]) -> list[JobSpec]:
 
 
 @BOTH
-@pytest.mark.parametrize("middleware", [turned, swapped, made_anew, one_for_another, waiting_for_less])
+@pytest.mark.parametrize("middleware", [turned, swapped, replaced, one_for_another, waiting_for_less])
 async def test_middleware_that_moves_jobs_of_a_workflow_is_an_error(
     dsn: str, schema: str, db: asyncpg.Connection, add: Callable[..., Awaitable[int]], middleware: Callable[..., Any]
 ) -> None:
     """A job would take the result of another one."""
-    with pytest.raises(ConfigurationError, match="moved a job of a workflow, made it anew, or changed for which it"):
+    with pytest.raises(ConfigurationError, match="moved or replaced a job of a workflow, or changed"):
         await add(dsn, schema, middleware)
 
     assert 0 == await db.fetchval(f"select count(*) from {schema}.jobs")
