@@ -3,16 +3,20 @@
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from asyncq import Client, JobCompleted, JobsReturned, JobStarted, Rate, task
+from asyncq import Client, JobCompleted, JobInterrupted, JobsReturned, JobStarted, Rate, task
 from asyncq.engine.fetch import fetcher
 from asyncq.engine.fetch.fetcher import OF_LATE
 from asyncq.engine.job_loop import LATE
+from asyncq.testing import MovableClock
+from asyncq.testing import make_worker as make_test_worker
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
+from tests.support.waiting import wait_until
 
 COUNT, PER_S = 3, 0.5
 
@@ -61,7 +65,9 @@ async def test_no_more_handlers_start_in_any_period_than_the_rate_says(
         await seen.wait_for(JobCompleted, OF_LATE + len(jobs))
     busiest = max(sum(0 <= other - start < PER_S for other in starts) for start in starts)
 
-    assert (COUNT, len(jobs)) == (busiest, len(starts))
+    assert len(jobs) == len(starts)
+    assert busiest <= COUNT  # A busy machine may start fewer.
+    assert [*seen.of(JobsReturned), *seen.of(JobInterrupted)]
     assert {1} == {event.attempt for event in seen.of(JobCompleted)}
 
 
@@ -85,20 +91,28 @@ async def test_after_a_slow_fetch_jobs_start_whose_rate_has_a_long_period(
 
 
 async def test_fetches_become_so_small_that_their_jobs_can_start_in_time(
-    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    dsn: str, schema: str, client: Client, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fetch for all slots takes too long here, and each time all its claims would be returned."""
 
-    @task(rate=Rate(1, per=PER_S, by="key"))
+    @task(rate=Rate(1, per="20 s", by="key"))  # A job has a second to start.
     async def call(key: int) -> None:
         pass
 
-    await make_worker(call).run_once()
-    async with make_worker(call, warm_up, concurrency=300).start():
+    await make_test_worker(dsn, [call], schema=schema).run_once()
+    worker = make_test_worker(dsn, [call, warm_up], schema=schema, concurrency=100, observers=[seen], poll=60)
+    async with MovableClock(dsn, schema) as clock, worker.start():
         await learn(client, seen)
-        slow_answers(monkeypatch, lambda claims: claims * 0.003)
-        await client.add_jobs([call.job(key) for key in range(100)])
-        await seen.wait_for(JobCompleted, OF_LATE + 100)
+        slow_answers(monkeypatch, lambda claims: claims * 0.011)
+        jobs = await client.add_jobs([call.job(key) for key in range(100)])
+        await seen.wait_for(JobsReturned)
+
+        async def have_run() -> bool:
+            await clock.move(timedelta(seconds=24))  # No start counts any more.
+            await asyncio.sleep(0.5)
+            return len(seen.of(JobCompleted)) == OF_LATE + len(jobs)
+
+        await wait_until(have_run, description="the runs of all")
 
 
 async def test_a_claim_that_has_waited_for_a_slot_too_long_goes_back_before_its_start_is_reported(
