@@ -11,6 +11,7 @@ from asyncq import Client, JobCompleted, Queue, Share, Worker, task
 from asyncq.domain.share import Portion, choice_of
 from asyncq.domain.task import Registry
 from asyncq.engine.base.identity import Identity
+from asyncq.engine.fetch import cursor
 from asyncq.engine.fetch.shares import Shares
 from asyncq.store.claim import Fetched
 from asyncq.store.database import ReconnectingConnection
@@ -108,7 +109,8 @@ async def test_an_idle_worker_fetches_once_a_poll_beside_wakeups_of_others(
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, Any],
 ) -> None:
-    """10,000 wait for workers that take them."""
+    """10,000 wait for workers that take them. On a slow machine too, no fetch is followed by one for its cost."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
     sent = Counter[str]()
     real = ReconnectingConnection.fetch
 

@@ -49,13 +49,18 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def steady(monkeypatch: pytest.MonkeyPatch, seen: Seen) -> None:
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fetch is complete, however slow the machine is: none follows to look at what it left out."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch, cheap: None, seen: Seen) -> None:
     """Nothing is fetched ahead once a job runs, so that no fetch interferes by chance; each fetch is complete."""
 
     def wanted(waiting: int, buffered: int, *_: float) -> int:
         return waiting + 1 if waiting > buffered or not seen.of(JobStarted) else 0
 
-    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
     monkeypatch.setattr(schedule, "wanted_now", wanted)
 
 
@@ -71,7 +76,7 @@ def intercept(monkeypatch: pytest.MonkeyPatch, after: Callable[[list[Claim]], Aw
     monkeypatch.setattr(claim_next, "claim_next", claim_and_go_on)
 
 
-@pytest.mark.usefixtures("endless", "patient")
+@pytest.mark.usefixtures("endless", "patient", "cheap")
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
     client: Client, make_worker: MakeWorker, seen: Seen, concurrency: int
@@ -85,7 +90,7 @@ async def test_the_jobs_of_a_queue_follow_each_other_in_order_without_a_fetch(
     assert sum(event.count for event in seen.of(JobsFetched)) <= 10
 
 
-@pytest.mark.usefixtures("endless", "patient")
+@pytest.mark.usefixtures("endless", "patient", "cheap")
 async def test_a_worker_that_runs_once_fetches_no_more_than_others(
     client: Client, make_worker: MakeWorker, seen: Seen
 ) -> None:

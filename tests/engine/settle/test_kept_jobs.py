@@ -10,6 +10,7 @@ import pytest
 
 from asyncq import Client, ConfigurationError, JobContext, TaskError, UniquePolicy, Worker, task
 from asyncq.domain.events import JobCancelled, JobCompleted, JobsFetched, JobStarted, ResultIgnored, SettleFailed
+from asyncq.engine.fetch import cursor
 from asyncq.engine.settle import completer
 from asyncq.store import sizes
 from tests.engine.conftest import MakeWorker
@@ -133,9 +134,15 @@ async def test_a_worker_without_keep_keeps_nothing_and_says_that_the_result_is_i
 
 
 async def test_a_job_that_was_handed_over_is_kept(
-    client: Client, make_worker: MakeWorker, seen: Seen, db: asyncpg.Connection, schema: str
+    client: Client,
+    make_worker: MakeWorker,
+    seen: Seen,
+    db: asyncpg.Connection,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is a batch of one, which no fetch claimed."""
+    """It is a batch of one, which no fetch claimed: none is due, however slow the last one was."""
+    monkeypatch.setattr(cursor, "CHEAP_S", 60.0)
     async with make_worker(double).start():
         await wait_until(lambda: db.fetchval(OPEN_SLOTS.replace("asyncq.", f"{schema}.")), description="an open slot")
         fetches = len(seen.of(JobsFetched))
