@@ -40,6 +40,7 @@ from asyncq.domain.events import (
     JobStarted,
     JobTimedOut,
 )
+from asyncq.engine.maintenance import pruner
 from asyncq.engine.run import stuck
 from asyncq.engine.run.executor import Executor
 from tests.engine.conftest import MakeWorker
@@ -510,8 +511,15 @@ async def test_a_stuck_call_is_one_stuck_handler(
     assert 1 == len(seen.of(HandlerStuck))
 
 
-async def test_a_job_that_has_expired_is_not_called(client: Client, make_worker: MakeWorker, seen: Seen) -> None:
-    """It would have started too late; the others are called without it."""
+async def test_a_job_that_has_expired_is_not_called(
+    client: Client, make_worker: MakeWorker, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have started too late; the others are called without it. No maintenance ends it before."""
+
+    async def expire_jobs(*_: Any) -> list[int]:
+        return []
+
+    monkeypatch.setattr(pruner, "expire_jobs", expire_jobs)
     made = Calls()
     send = made.task(SOON)
     async with make_worker(send).start():

@@ -14,6 +14,7 @@ from asyncq.engine.settle import closer, completer
 from asyncq.store.looks import Look
 from tests.engine.conftest import MakeWorker
 from tests.support.seen import Seen
+from tests.support.waiting import LIMIT_S
 
 LISTEN = pytest.mark.parametrize("listen", [True, False])
 LOCK = "select from {0}._jobs where id = $1 for update"
@@ -244,7 +245,7 @@ async def test_a_waiter_that_a_transaction_holds_is_looked_at_again(
     await holding.start()
     await db.execute(LOCK.format(schema).replace("$1", str(waiter.id)))
     async with make_worker(step, report, listen=False).start():
-        await asyncio.wait_for(twice.wait(), 10)
+        await asyncio.wait_for(twice.wait(), LIMIT_S)
         await holding.rollback()
         await seen.wait_for(JobCompleted, 2)
 
