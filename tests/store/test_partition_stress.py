@@ -202,8 +202,10 @@ class Stress:
                 await anyio.sleep(0.01)
 
     async def clock(self) -> None:
-        """End the adds after a while; then the workers run what is left."""
+        """End the adds after a while, and a death; then the workers run what is left."""
         await anyio.sleep(SECONDS)
+        while not self.deaths:
+            await anyio.sleep(0.05)
         self._is_over = True
 
     async def _is_done(self) -> bool:
