@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from asyncq import Client
-from tests.support.cli import Started, started
+from tests.support.cli import LIMIT_S, Started, started
 
 StartDashboard = Callable[..., AbstractContextManager[Started]]
 
@@ -37,7 +37,7 @@ async def test_a_signal_ends_a_dashboard_with_0_while_a_browser_listens(
     """Supervisors take the death by a signal for a failure. An open stream must not hold up the end."""
     with dashboard() as process:
         address = await address_of(process)
-        async with httpx.AsyncClient(follow_redirects=True) as http:
+        async with httpx.AsyncClient(follow_redirects=True, timeout=LIMIT_S) as http:
             assert 200 == (await http.get(address)).status_code
             async with http.stream("GET", address.partition("?")[0] + "api/events") as stream:
                 assert 200 == stream.status_code

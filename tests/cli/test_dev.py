@@ -13,7 +13,7 @@ from asyncq import Client
 from tests.cli.test_migrate import fresh
 from tests.cli.test_reload import SAY
 from tests.cli.test_worker_group import lives
-from tests.support.cli import Started, appears, asyncq, started, write
+from tests.support.cli import LIMIT_S, Started, appears, asyncq, started, write
 
 __all__ = ["fresh"]
 
@@ -36,7 +36,7 @@ async def test_without_a_database_a_temporary_server_a_worker_and_the_dashboard_
     with started(tmp_path, "dev", "--port", "0", **SERVER) as process:
         dsn = await process.says(r"(?<=DATABASE_URL=')[^']+")
         address = (await process.says(r"http://\S+")).strip()
-        async with httpx.AsyncClient(follow_redirects=True) as http:
+        async with httpx.AsyncClient(follow_redirects=True, timeout=LIMIT_S) as http:
             assert 200 == (await http.get(address)).status_code
         assert 0 == (await asyncq("add", "say", DATABASE_URL=dsn)).returncode
         await appears(tmp_path / "one")

@@ -9,6 +9,7 @@ from asyncq import Client
 from asyncq.web import Dashboard
 from tests.support import browser as browsers
 from tests.support.serving import serving
+from tests.support.waiting import LIMIT_S
 
 
 @pytest.fixture(scope="session")
@@ -28,5 +29,5 @@ async def address(client: Client) -> AsyncIterator[str]:
 @pytest.fixture
 async def http(address: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of that dashboard, which sends what its page sends."""
-    async with httpx.AsyncClient(base_url=address, headers={"x-asyncq": "1"}) as opened:
+    async with httpx.AsyncClient(base_url=address, headers={"x-asyncq": "1"}, timeout=LIMIT_S) as opened:
         yield opened

@@ -5,6 +5,7 @@ from playwright.async_api import Page, expect
 from tests.support.waiting import LIMIT_S
 
 LIMIT_MS = LIMIT_S * 1000
+expect.set_options(timeout=LIMIT_MS)
 
 
 async def see(page: Page, text: str) -> None:

@@ -10,6 +10,7 @@ from asyncq.web import Dashboard
 from asyncq.web.token import TokenDoor
 from tests.engine.probes.test_counters import documented, exported
 from tests.support.serving import serving
+from tests.support.waiting import LIMIT_S
 from tests.support.web import Page
 
 TOKEN = "t" * 32
@@ -40,7 +41,7 @@ async def test_a_scraper_needs_the_token(client: Client) -> None:
     door = TokenDoor(TOKEN, "read")
     async with (
         serving(door.around(Dashboard(client, authorize=door.authorize))) as address,
-        httpx.AsyncClient(base_url=address) as http,
+        httpx.AsyncClient(base_url=address, timeout=LIMIT_S) as http,
     ):
         for path in ("metrics", "api/backlog"):
             closed = await http.get(path)

@@ -20,6 +20,7 @@ from asyncq.web import Dashboard
 from asyncq.web import dashboard as web
 from asyncq.web.live import Live
 from tests.support.serving import serving
+from tests.support.waiting import LIMIT_S
 
 
 def in_starlette(dashboard: Dashboard) -> ASGIApp:
@@ -70,7 +71,7 @@ async def test_it_works_where_it_is_mounted(client: Client, mounted: Any) -> Non
     """It opens itself: a mounted application gets no lifespan."""
     job = await client.add_job("hello")
     dashboard = Dashboard(client, authorize=lambda _: "write")
-    async with serving(mounted(dashboard)) as address, httpx.AsyncClient(base_url=address) as http:
+    async with serving(mounted(dashboard)) as address, httpx.AsyncClient(base_url=address, timeout=LIMIT_S) as http:
         page = await http.get("jobs", follow_redirects=True)
         assert f"{address}jobs/" == str(page.url)
         assert "static/app.js" in page.text
@@ -85,7 +86,7 @@ async def test_it_works_where_it_is_mounted(client: Client, mounted: Any) -> Non
 
 async def test_a_file_is_asked_for_again_only_if_it_has_changed(client: Client, address: str) -> None:
     """By its tag."""
-    async with httpx.AsyncClient(base_url=address) as http:
+    async with httpx.AsyncClient(base_url=address, timeout=LIMIT_S) as http:
         first = await http.get("static/app.js")
         again = await http.get("static/app.js", headers={"if-none-match": first.headers["etag"]})
 
@@ -97,7 +98,8 @@ async def test_a_file_is_asked_for_again_only_if_it_has_changed(client: Client, 
 @asynccontextmanager
 async def streams(address: str, count: int) -> AsyncGenerator[list[AsyncIterator[str]]]:
     """Open streams, each of which has had its first message."""
-    async with httpx.AsyncClient(base_url=address, limits=httpx.Limits(max_connections=None)) as http:
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=address, limits=limits, timeout=LIMIT_S) as http:
         opened = [await http.send(http.build_request("GET", "api/events"), stream=True) for _ in range(count)]
         lines = [stream.aiter_lines() for stream in opened]
         await asyncio.gather(*(anext(line) for line in lines))

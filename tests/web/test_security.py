@@ -13,6 +13,7 @@ from asyncq.web import Access, Dashboard
 from asyncq.web.guard import MAX_BODY, SECURITY
 from asyncq.web.routes import routes
 from tests.support.serving import serving
+from tests.support.waiting import LIMIT_S
 
 ALL = [route for route in routes() if isinstance(route, Route)]
 READS = sorted({route.path for route in ALL if "GET" in (route.methods or ())})
@@ -102,7 +103,7 @@ async def test_a_body_is_counted_as_it_arrives(client: Client) -> None:
 
     async with (
         serving(Dashboard(client, authorize=lambda _: "write")) as address,
-        httpx.AsyncClient(base_url=address) as http,
+        httpx.AsyncClient(base_url=address, timeout=LIMIT_S) as http,
     ):
         answer = await http.post("api/jobs/cancel", headers=OWN, content=parts())
 
