@@ -30,14 +30,14 @@ async def test_a_small_table_is_counted(sql: Session, exactly: bool) -> None:
         await hold(sql, state, key=state)
     await hold(sql, "active", key="more")
     await sql.rows("update asyncq._jobs set cancelled_at = now() where key = 'more'")
-    rows = await sql.rows(f"{COUNTS} order by state", exactly, 1 << 25)
+    rows = await sql.rows(f"{COUNTS} order by state", exactly, 1 << 40)
 
     assert [(state, 1, True) for state in sorted([*STATES, "cancelled"])] == [tuple(row) for row in rows]
 
 
 async def test_an_empty_table_has_no_jobs(sql: Session) -> None:
     """No state has a row."""
-    assert [] == await sql.rows(COUNTS, ABOUT, 1 << 25)
+    assert [] == await sql.rows(COUNTS, ABOUT, 1 << 40)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_paused_jobs_are_available_and_counted_beside(sql: Session, what: 
     for options in ({}, {}, {"run_at": "now() + interval '1 h'"}):
         await add(sql, "a", payload='{"k": "y"}', **options)
     await sql.execute(f"select asyncq.pause({PAUSES[what]})")
-    rows = await sql.rows("select state, jobs, paused from asyncq._counts(false, 1 << 25) order by state")
+    rows = await sql.rows("select state, jobs, paused from asyncq._counts(false, 1::bigint << 40) order by state")
     await sql.execute(f"select asyncq.resume({PAUSES[what]})")
 
     assert [("available", 6, expected), ("scheduled", 1, 0)] == [tuple(row) for row in rows]

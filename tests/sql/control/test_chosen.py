@@ -65,8 +65,8 @@ async def test_wakeups_of_others_are_not_touched(sql: Session) -> None:
         from generate_series(1, 200) as i""")
     await add(sql, "t", queue="mine", payload='"mine"')
     before = await sql.rows(
-        "select ctid, * from asyncq._wakeups where partition <> asyncq._partition(1::smallint, 'mine')"
+        "select ctid, * from asyncq._wakeups where partition <> asyncq._partition(1::smallint, 'mine') order by ctid"
     )
 
     assert ["mine"] == await chosen(sql, {"queues": ["mine"]}, 2)
-    assert before == await sql.rows("select ctid, * from asyncq._wakeups")
+    assert before == await sql.rows("select ctid, * from asyncq._wakeups order by ctid")
