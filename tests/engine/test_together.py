@@ -54,7 +54,7 @@ FEATURES = {
     "key": Feature(job={"job_key": "order"}),
     "queue": Feature({"queue": "line"}, jobs=2),
     "retry": Feature({"retry": [0.01]}, script=[FAIL]),
-    "timeout": Feature({"timeout": "1 s"}, script=[HANG]),
+    "timeout": Feature({"timeout": "2 s"}, script=[HANG]),
     "transactional": Feature({"transactional": True}),
     "priority": Feature({"priority": 7}),
     "flags": Feature({"flags": ["heavy"]}),
