@@ -108,6 +108,7 @@ from asyncq.domain.events import (
     Resumed,
     SettleFailed,
     SettlementsAbandoned,
+    StepDone,
     TasksLeftBehind,
     TooManyStuck,
     TransactionAborted,
@@ -146,6 +147,7 @@ from asyncq.domain.result import Ended
 from asyncq.domain.retry import ConstantRetry, ExponentialRetry, FunctionRetry, LinearRetry, RetryPolicy, TableRetry
 from asyncq.domain.share import Share
 from asyncq.domain.states import JobState
+from asyncq.domain.step import Step
 from asyncq.domain.task import Task, task
 from asyncq.domain.time_limit import Timeout
 from asyncq.domain.unique import OnConflict, UniquePolicy
@@ -301,6 +303,8 @@ __all__ = [
     "SettlementsAbandoned",
     "Share",
     "Snooze",
+    "Step",
+    "StepDone",
     "StoreError",
     "StoreUnavailable",
     "SyncAdd",

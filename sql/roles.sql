@@ -66,7 +66,7 @@ grant select on asyncq._migrations, asyncq._shown_jobs, asyncq.attempts, asyncq.
 grant select, insert on asyncq._server_runs to :"worker";
 grant select, insert, delete on asyncq._depths, asyncq._wakeups to :"worker";
 grant select, insert, update, delete on asyncq._attempts, asyncq._batches, asyncq._closings, asyncq._cron_items, asyncq._ended_jobs, asyncq._key_locks,
-  asyncq._jobs, asyncq._handoff_slots, asyncq._inputs, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._stats, asyncq._tasks, asyncq._waits, asyncq._workers, asyncq.known_crontabs to :"worker";
+  asyncq._jobs, asyncq._handoff_slots, asyncq._inputs, asyncq._progress, asyncq._partitions, asyncq._requests, asyncq._stats, asyncq._steps, asyncq._tasks, asyncq._waits, asyncq._workers, asyncq.known_crontabs to :"worker";
 grant usage on sequence asyncq._jobs_id_seq to :"worker";
 grant execute on function
   asyncq.add_cron_item, asyncq.add_job, asyncq.add_jobs, asyncq.backlog, asyncq.cancel_jobs, asyncq.change_matching, asyncq.change_cron_item, asyncq.cleanup,
@@ -93,11 +93,11 @@ grant execute on function
   asyncq._lock_jobs, asyncq._lock_key_holders, asyncq._lock_keys, asyncq._lock_space, asyncq._locks_since, asyncq._look,
   asyncq._matches, asyncq._max_attempts, asyncq._merged_payload, asyncq._misplaced_batches, asyncq._mixes_keys, asyncq._move_jobs, asyncq._never, asyncq._new_job, asyncq._newest_cell, asyncq._nfc,
   asyncq._no_limit, asyncq._note_block, asyncq._note_discarded, asyncq._of_all_keys, asyncq._open_slot, asyncq._outlived, asyncq._overlap, asyncq._override_limit, asyncq._override_partition, asyncq._partition, asyncq._partition_counts, asyncq._partition_of, asyncq._partition_state, asyncq._partitions_of_claims, asyncq._pass_results, asyncq._pass_on_ends, asyncq._pause_of, asyncq._pauses_of, asyncq._period, asyncq._place_jobs, asyncq._priority,
-  asyncq._progress_of, asyncq._prune, asyncq._prune_inputs, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._queue_partitions, asyncq._recount_gates, asyncq._recounted, asyncq._register_crontabs, asyncq._release, asyncq._release_waiters, asyncq._remove_job,
+  asyncq._progress_of, asyncq._prune, asyncq._prune_inputs, asyncq._prune_key_locks, asyncq._prune_partitions, asyncq._prune_progress, asyncq._prune_steps, asyncq._queue_partitions, asyncq._recount_gates, asyncq._recounted, asyncq._register_crontabs, asyncq._release, asyncq._release_waiters, asyncq._remove_job,
   asyncq._replace_jobs, asyncq._report_cron, asyncq._request, asyncq._rerun_jobs, asyncq._rescue_jobs,
   asyncq._resolve_job_keys, asyncq._resolve_unique, asyncq._return_lost, asyncq._run_cron_item, asyncq._set_pause, asyncq._settle_gates, asyncq._settle_rest,
   asyncq._shown, asyncq._spent, asyncq._start_within, asyncq._split_batch_of_claim, asyncq._split_batches, asyncq._split_batches_of_jobs,
-  asyncq._split_batches_of_worker, asyncq._state, asyncq._state_of, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_tasks, asyncq._task_ids, asyncq._taken, asyncq._tell_discarded, asyncq._takes, asyncq._tell_pause, asyncq._tell_watchers,
+  asyncq._split_batches_of_worker, asyncq._state, asyncq._state_of, asyncq._store_gate, asyncq._store_limit, asyncq._store_partition, asyncq._store_requests, asyncq._store_step, asyncq._steps_of, asyncq._store_tasks, asyncq._task_ids, asyncq._taken, asyncq._tell_discarded, asyncq._takes, asyncq._tell_pause, asyncq._tell_watchers,
   asyncq._task_ids_of, asyncq._unique_key, asyncq._unset_keys, asyncq._update_jobs, asyncq._used_tasks, asyncq._utc, asyncq._wake_cron,
   asyncq._wake_ended, asyncq._wake_for, asyncq._wake_heads, asyncq._wake_limit, asyncq._wait_violations, asyncq._wake_partitions, asyncq._wake_stranded, asyncq._wake_workers, asyncq._watch, asyncq._watch_workers, asyncq._with_inputs, asyncq._with_watchers
   to :"worker";

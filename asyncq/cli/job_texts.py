@@ -8,17 +8,21 @@ from asyncq.domain.administration import EndedJob
 from asyncq.domain.attempt import Attempt
 from asyncq.domain.job import Job
 from asyncq.domain.sentence import printable
+from asyncq.domain.step import Step
 
 MANY_LINES = ("payload", "result", "last error")
 
 
 def document(job: Job, *, with_errors: bool = False) -> str:
-    """All fields of the job as JSON, its failed attempts only if they were read; each number keeps every digit."""
+    """All fields of the job as JSON; each number keeps every digit.
+
+    Its failed attempts and steps only if they were read.
+    """
     fields = {**msgspec.structs.asdict(job), "payload": msgspec.Raw(job.payload.encode())}
     if job.result is not None:
         fields["result"] = msgspec.Raw(job.result.encode())
     if not with_errors:
-        del fields["errors"]
+        del fields["errors"], fields["steps"]
     return msgspec.json.encode(fields).decode()
 
 
@@ -42,6 +46,13 @@ def attempts(errors: Sequence[Attempt]) -> list[str]:
         )
         for attempt in errors
     ]
+    return aligned(rows)
+
+
+def steps(done: Sequence[Step]) -> list[str]:
+    """A line of headings, and one line for each step."""
+    rows = [("", "done at", "name")]
+    rows += [("", step.at.isoformat(" ", "seconds"), printable(step.name)) for step in done]
     return aligned(rows)
 
 

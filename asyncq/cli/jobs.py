@@ -10,7 +10,7 @@ import msgspec
 
 from asyncq.cli import jobs_change
 from asyncq.cli.failures import FAILED
-from asyncq.cli.job_texts import attempts, details, document, ended_table, errors_document, print_lines, table
+from asyncq.cli.job_texts import attempts, details, document, ended_table, errors_document, print_lines, steps, table
 from asyncq.cli.matching import add_filter, filter_of
 from asyncq.cli.parsing import Commands, Usage, add_command, add_group, ask, duration, expiry, given, natural, positive
 from asyncq.client import Client
@@ -121,6 +121,9 @@ def _show(options: argparse.Namespace) -> None:
     if errors:
         print("failed attempts:")
         print_lines(attempts(errors))
+    if job and job.steps:
+        print("steps:")
+        print_lines(steps(job.steps))
 
 
 async def _find(job_id: int, client: Client) -> tuple[Job | None, Sequence[Attempt]]:

@@ -141,6 +141,10 @@ class Envelopes:
         """A result as it is stored, in at most `limit` bytes; raises as `sealed`."""
         return self._limited(task, clear, "result", limit)
 
+    def seal_step(self, task: str, clear: str) -> str:
+        """What a step returned, as it is stored; CodecFailed if the codec raises."""
+        return self._limited(task, clear, "step", LARGEST_PAYLOAD)
+
     def _limited(self, task: str, clear: str, what: str, limit: int) -> str:
         text = f'"{self._seal(task, clear, what)}"'
         if len(text) > limit:

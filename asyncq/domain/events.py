@@ -158,13 +158,14 @@ class TransactionsEnded(Event, frozen=True, kw_only=True):
 
 
 class JobsPruned(Event, frozen=True, kw_only=True):
-    """Old data was removed: discarded jobs, ended ones, requests, key locks, failed attempts; the number of each."""
+    """Old data was removed: discarded jobs, ended ones, requests, key locks, failed attempts, steps."""
 
     discarded: int
     ended: int
     requests: int
     key_locks: int
     attempts: int
+    steps: int = 0
 
 
 class HistorySize(Event, frozen=True, kw_only=True):
@@ -559,6 +560,13 @@ class ResultRefused(JobEvent, frozen=True, kw_only=True):
     """A result cannot be stored: it cannot be written as JSON, or is too large. The job completes without one."""
 
     error: str
+
+
+class StepDone(JobEvent, frozen=True, kw_only=True):
+    """A step of a handler was called, and is stored; not emitted when a later run gets its result."""
+
+    name: str
+    duration_s: float
 
 
 @runtime_checkable

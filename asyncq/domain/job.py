@@ -20,6 +20,7 @@ from asyncq.domain.payload import encode
 from asyncq.domain.progress import Progress
 from asyncq.domain.result import Returns
 from asyncq.domain.states import JobState
+from asyncq.domain.step import Step
 from asyncq.domain.stored_text import is_storable
 from asyncq.domain.time_limit import Duration, Keep, Timeout, as_expiry, as_keep_s, as_timeout
 from asyncq.domain.unique import UNIQUE_CODE, OnConflict, UniquePolicy
@@ -268,6 +269,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         expires_at: By when its first run has to start; None for no limit, and once a run began.
         deadline_at: The end of all its attempts.
         errors: Its failed attempts, the first one first; only `Client.get_job` reads them.
+        steps: Its steps that are done, the first one first; only `Client.get_job` reads them.
         ended_at: Its end; None if it has not ended. The fields below are those of an ended job that is kept. Then
             `payload` is `null` if it is not kept, `last_error` is None if the job completed, `updated_at` is its end,
             and `key`, `flags` and `revision` are not known any more.
@@ -302,6 +304,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     deadline_at: datetime | None = None
     errors: tuple[Attempt, ...] = ()
+    steps: tuple[Step, ...] = ()
     ended_at: datetime | None = None
     started_at: datetime | None = None
     worker_id: int | None = None

@@ -41,6 +41,7 @@ SENTENCES: Table = {
     on.JobsCollected: debug(
         "task %(task)s: %(count)s jobs in one call after %(waited_s).3f s: %(job_ids)s", count=lambda e: len(e.job_ids)
     ),
+    on.StepDone: debug(f"step %(name)s of {_JOB} is done after %(duration_s).3f s"),
     on.ResultRefused: error(f"the result of {_JOB} is not stored, and the job completes without it: %(error)s"),
     on.ResultIgnored: info("task %(task)s returned a value of type %(type_name)s: results are not kept"),
 }

@@ -83,7 +83,7 @@ SENTENCES: Table = {
     ),
     on.JobsPruned: info(
         "removed old data: %(discarded)s jobs that were discarded long ago, %(ended)s ended jobs, "
-        "%(requests)s requests, %(key_locks)s key locks, %(attempts)s failed attempts"
+        "%(requests)s requests, %(key_locks)s key locks, %(attempts)s failed attempts, %(steps)s steps"
     ),
     on.HistorySize: info(
         "the history has %(jobs)s%(more)s ended jobs, in %(mb).1f MB; the oldest ended %(days).1f days ago",

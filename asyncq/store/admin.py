@@ -13,6 +13,7 @@ from asyncq.domain.errors import JobNotFound
 from asyncq.domain.job import Job
 from asyncq.domain.meta import read_meta
 from asyncq.domain.states import JobState
+from asyncq.domain.step import Step
 from asyncq.store.database import Connection, Database
 from asyncq.store.schema import Schema
 from asyncq.store.sizes import check_size
@@ -24,6 +25,7 @@ LOOKED_AT = 50_000
 
 # Reads the output of `_document` in SQL.
 _read_job = msgspec.json.Decoder(Job).decode
+_read_steps = msgspec.json.Decoder(tuple[Step, ...]).decode
 _read_errors = msgspec.json.Decoder(tuple[Attempt, ...]).decode
 # These enclose the meta of a job. They cannot occur in a JSON text, which escapes quotes, nor in a jsonb, which has no
 # space before a colon.
@@ -72,9 +74,11 @@ async def cleanup(
 
 
 async def get_job(database: Schema, connection: Connection, job_id: int) -> Job | None:
-    """Read the job of an id, with its failed attempts; None if there is none."""
+    """Read the job of an id, with its failed attempts and steps; None if there is none."""
     for row in await database.fetch(connection, "get_job", job_id):
-        job = msgspec.structs.replace(read_job(row["document"]), errors=_read_errors(row["errors"]))
+        job = msgspec.structs.replace(
+            read_job(row["document"]), errors=_read_errors(row["errors"]), steps=_read_steps(row["steps"])
+        )
         return job if database.envelopes is None else database.envelopes.opened(job)
     return None
 

@@ -50,6 +50,15 @@ async def prune_partitions(line: ReconnectingConnection, after: int, most: int) 
     return row["last_id"]
 
 
+async def prune_steps(line: ReconnectingConnection, after: int, most: int) -> tuple[int, int | None]:
+    """Remove steps of jobs that have ended, among the next `most` after a job, at first 0.
+
+    Returns the number of removed steps, and the last checked job; None at the end.
+    """
+    (row,) = await line.fetch("prune_steps", after, most)
+    return row["steps"], row["last_job"]
+
+
 async def prune_stats(line: ReconnectingConnection, most: int) -> int:
     """Merge old numbers over time, and remove older ones; returns how many rows went."""
     ((gone,),) = await line.fetch("prune_stats", most)

@@ -407,6 +407,20 @@ create table asyncq._attempts (
 -- are never narrowed, would all begin long ago.
 create index attempts_ended_at on asyncq._attempts (ended_at);
 
+-- The steps that handlers have done: what each returned, which later runs of its job get instead of a call. A row is
+-- inserted only while the claim of its run exists, and is never updated. A walk removes it after the end of its job.
+create table asyncq._steps (
+  job_id bigint not null,
+  done_at timestamptz not null,
+  name text collate "C" not null,
+  result json not null,
+  constraint steps_pkey primary key (job_id, name)
+) with (
+  -- Each row dies with its job.
+  autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_scale_factor = 0.02
+);
+
 -- A job to be added, with all its options, as the functions that add jobs pass it on. Null is the default. After the
 -- first four attributes, each is a member of the record of a job's options: _extra and asyncq/domain/deduplication.py
 -- make that record, and _new_job reads it.

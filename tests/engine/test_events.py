@@ -490,6 +490,14 @@ async def _(scene: Scene) -> None:
         await scene.seen.wait_for(events.JobLost)
 
 
+@provokes(events.StepDone)
+async def _(scene: Scene) -> None:
+    async def handle(ctx: JobContext) -> None:
+        await ctx.step("work", lambda: 1)
+
+    await scene.run(handle, until=events.StepDone)
+
+
 @provokes(events.ResultIgnored)
 async def _(scene: Scene) -> None:
     async def answer() -> int:

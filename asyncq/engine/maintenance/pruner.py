@@ -15,11 +15,20 @@ from asyncq.engine.base.outage import Outage
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.maintenance.history_size import HistorySizes
 from asyncq.store.database import ReconnectingConnection
-from asyncq.store.pruning import FIRST_KEY_LOCK, expire_jobs, prune, prune_key_locks, prune_partitions, prune_stats
+from asyncq.store.pruning import (
+    FIRST_KEY_LOCK,
+    expire_jobs,
+    prune,
+    prune_key_locks,
+    prune_partitions,
+    prune_stats,
+    prune_steps,
+)
 
 BATCH = 500
 EVERY_S = 60.0
 WALK_EVERY_S = 3600.0  # key locks are many and small, and are kept for a day after their last use: no hurry
+STEPS_EVERY_S = 600.0
 LONGEST_S = 20.0  # after this time the rest is left to the next run
 
 
@@ -38,6 +47,7 @@ class Pruner:
         self._walk_at = 0.0
         self._gate: int | None = None
         self._partitions_at = 0.0
+        self._steps_at = 0.0
 
     async def run_for_ever(self) -> None:
         """Prune now and then, after an error too. It is a task of its own: no rescue waits for the end of pruning."""
@@ -58,7 +68,7 @@ class Pruner:
         loop = asyncio.get_running_loop()
         until = loop.time() + longest_s
         await self._expire(until)
-        total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0, "attempts": 0})
+        total = Counter({"discarded": 0, "ended": 0, "requests": 0, "key_locks": 0, "attempts": 0, "steps": 0})
         more = True
         try:
             while True:
@@ -71,6 +81,7 @@ class Pruner:
                 if loop.time() >= until or not (more or self._gate is not None):
                     break
             await self._prune_partitions(until)
+            total["steps"] += await self._prune_steps(until)
             async with shielded(self._line):
                 await prune_stats(self._line, BATCH)
         finally:
@@ -98,6 +109,21 @@ class Pruner:
                 after = await prune_partitions(self._line, after, BATCH)
             if asyncio.get_running_loop().time() >= until:
                 break
+
+    async def _prune_steps(self, until: float) -> int:
+        """Remove steps of ended jobs likewise, if a walk is due; returns how many were removed."""
+        after: int | None = 0
+        removed = 0
+        if (now := asyncio.get_running_loop().time()) < self._steps_at:
+            return removed
+        self._steps_at = now + STEPS_EVERY_S * random.uniform(0.8, 1.2)
+        while after is not None:
+            async with shielded(self._line):
+                some, after = await prune_steps(self._line, after, BATCH)
+            removed += some
+            if asyncio.get_running_loop().time() >= until:
+                break
+        return removed
 
     async def _walk(self, now: float) -> int:
         """Remove key locks of the next step of the walk, if one is due; returns how many were removed.

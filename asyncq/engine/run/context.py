@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Concatenate, ParamSpec
 
 from asyncq.domain.around import claimed_job
 from asyncq.domain.attempt import Attempt
-from asyncq.domain.errors import ClaimLost, ConfigurationError
+from asyncq.domain.errors import ClaimLost, ConfigurationError, TaskError
 from asyncq.domain.events import PartitionBackedOff
 from asyncq.domain.job import Claim, Job
 from asyncq.domain.progress import check_report
@@ -16,12 +18,15 @@ from asyncq.engine.base.records import JobLogger
 from asyncq.engine.base.shield import shielded
 from asyncq.engine.run.handler_context import HandlerContext, in_the_loop
 from asyncq.engine.run.progress import ReportedRun
+from asyncq.engine.run.steps import Steps
 from asyncq.engine.run.time_limit import TimeLimit
-from asyncq.engine.run.transactions import HandlerResources, OwnTransactions, Settling
+from asyncq.engine.run.transactions import HandlerResources, JobTransaction, OwnTransactions, Settling
 from asyncq.store import settle as store
 from asyncq.store.admin import errors
 from asyncq.store.callers import check_connection
-from asyncq.store.database import AsyncpgConnection
+from asyncq.store.database import AsyncpgConnection, Connection
+
+P = ParamSpec("P")
 
 
 class JobContext(HandlerContext):
@@ -32,7 +37,7 @@ class JobContext(HandlerContext):
             end soon, or it is cancelled. `ctx.cancelled.is_set()` works in threads too.
     """
 
-    __slots__ = ("_claim", "_task", "_worker_id")
+    __slots__ = ("_claim", "_steps", "_task", "_worker_id")
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class JobContext(HandlerContext):
         self._claim = claim
         self._task = task
         self._worker_id = worker_id
+        self._steps: Steps | None = None
 
     @property
     def job(self) -> Job:
@@ -88,6 +94,78 @@ class JobContext(HandlerContext):
                 writer.add(self._progress)
             else:
                 self._progress.latest = report
+
+    @in_the_loop
+    async def step(
+        self, name: str, function: Callable[P, Awaitable[Any]] | Callable[P, Any], *args: P.args, **kwargs: P.kwargs
+    ) -> Any:
+        """Call a function once for this job: what it returns is stored, and later runs get that instead of a call.
+
+        Args:
+            name: The name of the step, at most 200 printable characters. It stays the same in later versions.
+            function: A coroutine function, or a plain one that returns at once: it is called in the event loop.
+            *args: Its arguments.
+            **kwargs: Its arguments by name.
+
+        Returns:
+            What the function returned, as it is read from JSON: the same at the first run and at a later one.
+
+        Raises:
+            TaskError: The name was used before in this run, or is none. The result is no JSON, or larger than 1 MiB.
+                The job has 1,000 steps. The task is transactional, or `ctx.complete` was called.
+            ClaimLost: The job belongs to another worker now, and the step is not stored; do not catch it.
+            PoolExhausted: As `connection`.
+            CodecFailed: The codec could not encode the result, or decode that of an earlier run.
+            StoreError: The database refused. After a StoreUnavailable the step may be stored or not.
+
+        If the function raises, nothing is stored, and the next run calls it again. It is called again too if the worker
+        dies between its return and the commit. If cancelled while the function runs, nothing is stored; after its
+        return the step is stored, and then the cancellation goes on.
+        """
+        return await self._of_run("step").step(name, function, args, kwargs)
+
+    @in_the_loop
+    async def tx_step(
+        self,
+        name: str,
+        function: Callable[Concatenate[Connection, P], Awaitable[Any]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Any:
+        """Call a function with a transaction, once for this job: its writes and the step are one commit.
+
+        Args:
+            name: As in `step`.
+            function: A coroutine function; its first argument is an asyncpg connection, in a READ COMMITTED
+                transaction that it must not end.
+            *args: Its other arguments.
+            **kwargs: Its arguments by name.
+
+        Returns:
+            As `step`.
+
+        Raises:
+            TaskError: As `step`; then nothing is committed.
+            ClaimLost: The job belongs to another worker now, and all is rolled back; do not catch it.
+            TransactionUnusable: The function ended the transaction, or caught the error of a statement in it.
+            PoolExhausted: As `connection`.
+            CodecFailed: As `step`.
+            StoreError: The database refused. After a StoreUnavailable both are committed, or none.
+
+        If the function raises, all is rolled back. If cancelled while it runs, likewise; after its return both are
+        committed, and then the cancellation goes on.
+        """
+        return await self._of_run("tx_step").tx_step(name, function, args, kwargs)
+
+    def _of_run(self, name: str) -> Steps:
+        if isinstance(self._settling, JobTransaction):
+            said = "its transaction is committed with the job, or rolled back as a whole"
+            raise TaskError(f"task {self._task!r} is transactional, so that ctx.{name} has no use: {said}")
+        if self._settling is not None:
+            raise TaskError(f"ctx.{name} was called after ctx.complete, which ends the job")
+        if self._steps is None:
+            self._steps = Steps(self._resources, self._claim, self._task, self._worker_id)
+        return self._steps
 
     @in_the_loop
     async def back_off(self, delay: Duration) -> None:

@@ -1,9 +1,10 @@
 """`JobsContext`: gives a handler the jobs that were collected for its call, and the actions of the call."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from asyncq.domain.around import claimed_job
+from asyncq.domain.errors import TaskError
 from asyncq.domain.job import Claim, Job
 from asyncq.domain.task import Registry
 from asyncq.engine.run.handler_context import HandlerContext
@@ -41,3 +42,17 @@ class JobsContext(HandlerContext):
     def jobs(self) -> list[Job]:
         """The jobs as they were when they were claimed, in the order of the payloads."""
         return [claimed_job(claim, self._task, self._worker_id) for claim in self._claims]
+
+    def step(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - whatever they are
+        """Refuse the call: a step belongs to one job.
+
+        Args:
+            *args: Those of `JobContext.step`.
+            **kwargs: Likewise.
+
+        Raises:
+            TaskError: Always.
+        """
+        raise TaskError(f"task {self._task!r} collects jobs, and a step belongs to one job: leave out collect=")
+
+    tx_step = step

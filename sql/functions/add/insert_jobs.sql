@@ -132,6 +132,8 @@ begin
     raise exception using errcode = '40001',
       message = 'a task vanished while its job was updated; the same call will work';
   end if;
+  -- They were done for the payload before.
+  delete from asyncq._steps where job_id = any(ids);
   perform asyncq._wake_partitions(ids);
 end
 $$;

@@ -46,6 +46,17 @@ create or replace function asyncq._errors(of_job bigint) returns json
     where attempt.job_id = of_job order by attempt.ended_at desc, attempt.number desc limit 1000) as newest
   $$;
 
+-- The steps of a job that are done, in JSON, in their order.
+create or replace function asyncq._steps_of(of_job bigint) returns json
+  language sql stable parallel safe
+  set search_path = pg_catalog, pg_temp
+  as $$
+  select coalesce(
+      json_agg(json_build_object('name', step.name, 'at', asyncq._utc(step.done_at)) order by step.done_at, step.name), '[]')
+  from asyncq._steps as step
+  where step.job_id = of_job
+  $$;
+
 -- The progress that the claim of a running job has reported, in JSON; null if there is none, and on a standby, where an
 -- unlogged table cannot be read.
 create or replace function asyncq._progress_of(job asyncq._jobs) returns json

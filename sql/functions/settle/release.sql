@@ -133,6 +133,8 @@ begin
       locked_by = null, locked_at = null, lock_token = null
     where job.id = any(ids);
   if found then
+    -- They were done for the payload before.
+    delete from asyncq._steps where job_id = any(ids);
     perform asyncq._wake_workers();
   end if;
 end

@@ -1,5 +1,5 @@
--- get_job(id bigint) -> document text, errors text
-select document, asyncq._errors($1::bigint)::text as errors
+-- get_job(id bigint) -> document text, errors text, steps text
+select document, asyncq._errors($1::bigint)::text as errors, asyncq._steps_of($1::bigint)::text as steps
 from (
   select asyncq._document(job)::text from asyncq._jobs as job where job.id = $1::bigint
   union all
