@@ -111,7 +111,7 @@ update asyncq._jobs set locked_by = dead.id, locked_at = now(), lock_token = 1 f
 NOW = ConstantRetry(0)
 # More than two: if something wakes the worker as one of them ends, a fetch takes the next one instead of that end.
 SERIES = 4
-ONCE = ("plain", "flaky", "sleepy", "orphan", "transactional", "own")
+ONCE = ("plain", "flaky", "sleepy", "orphan", "transactional", "own", "durable")
 HISTORY = {f"{name} completed": 1 for name in ONCE} | {
     "endless cancelled": 1,
     "serial completed": SERIES,
@@ -169,13 +169,22 @@ class Life:
         self._added = asyncio.Event()
 
     def tasks(self) -> list[Any]:
-        """Jobs that complete, run in series, fail once, snooze once, are cancelled, belonged to a dead worker; and two
-        that add another one in the transaction that completes them.
+        """Jobs that complete, have a step, run in series, fail once, snooze once, are cancelled, belonged to a dead worker.
+
+        And two that add another one in the transaction that completes them.
         """
 
         @task
         async def plain(ctx: JobContext) -> None:
             self.runs["plain"] += 1
+
+        @task
+        async def durable(ctx: JobContext) -> None:
+            for _ in range(2):
+                with contextlib.suppress(StoreError):
+                    await ctx.step("nothing", lambda: None)
+                    break
+            self.runs["durable"] += 1
 
         @task(queue="q")
         async def serial(ctx: JobContext) -> None:
@@ -224,7 +233,7 @@ class Life:
         async def effect() -> None:
             self.runs["effect"] += 1
 
-        return [plain, serial, flaky, sleepy, endless, transactional, own, effect, orphan]
+        return [plain, durable, serial, flaky, sleepy, endless, transactional, own, effect, orphan]
 
     async def live(self) -> None:
         """Add the jobs, run them and stop; if a call is refused, try again, as a restarted service does."""
@@ -309,7 +318,7 @@ async def test_a_worker_survives_the_failure_of(
         Fault(first, "after", schema).install(monkeypatch)
     await life.live()
 
-    once = {"plain": 1, "endless": 1, "orphan": 1}
+    once = {"plain": 1, "durable": 1, "endless": 1, "orphan": 1}
     assert once | {"serial": SERIES, "flaky": 2, "sleepy": 2, "effect": 2} == dict(life.runs)
     assert HISTORY == await life.history()
     assert fault.fired == 1

@@ -33,7 +33,20 @@ from asyncq import (
 from asyncq.domain.events import JobCancelled, JobCompleted, JobRetried, JobStarted, JobTimedOut
 from asyncq.testing import MovableClock, make_worker
 from tests.support.effects import Effects
-from tests.support.features import FAIL, HANG, HOLD, PART, Model, Order, Payload, act, process_model, process_order
+from tests.support.features import (
+    FAIL,
+    HANG,
+    HOLD,
+    PART,
+    Model,
+    Order,
+    Payload,
+    act,
+    process_model,
+    process_order,
+    process_steps,
+    write,
+)
 from tests.support.seen import Seen
 from tests.support.stage import MINUTE, START
 from tests.support.waiting import wait_until
@@ -71,6 +84,7 @@ FEATURES = {
     "rate": Feature({"rate": Rate(2, per="0.1 s")}, jobs=2),
     "fair": Feature({"fair": "log"}, jobs=2),
     "pause": Feature(),
+    "steps": Feature({"retry": [0.01]}, script=[FAIL]),
 }
 LIMITED = {"limit", "rate", "fair"}
 REFUSED = {
@@ -81,10 +95,16 @@ REFUSED = {
     frozenset({"items", "process"}): "items",
     frozenset({"cron", "items"}): "payload of task",
     frozenset({"unique", "key"}): "job_key goes without unique",
+    frozenset({"steps", "process"}): "ctx",
     frozenset({"transactional", "process"}): "a transactional handler is a coroutine function",
     **{frozenset({"queue", by}): "queue 'line' is that of its jobs" for by in ("limit", "fair")},
     **{frozenset({"codec", by}): "in encoded payloads" for by in ("limit", "fair")},
     **{frozenset({"items", by}): "is no member of the payload" for by in ("limit", "fair")},
+}
+# They are found by the first call of a step.
+REFUSED_IN_RUNS = {
+    frozenset({"steps", "transactional"}): "is transactional, so that ctx.step has no use",
+    frozenset({"steps", "collect"}): "a step belongs to one job",
 }
 PAIRS = [*itertools.combinations(FEATURES, 2)]
 
@@ -137,11 +157,15 @@ class Pair:
     def _handler(self) -> Callable[..., Any]:
         payload = Model if "pydantic" in self.names else Order
         if "process" in self.names:
+            if "steps" in self.names:
+                return process_steps
             return process_model if payload is Model else process_order
 
         async def order(given: Any, ctx: Any) -> Any:
             if "transactional" in self.names:
                 await ctx.query(self.effects.insert, ctx.job.id)
+            if "steps" in self.names:
+                await ctx.step("note", write, given[0] if self.names & {"items", "collect"} else given, "step")
             if self.names & {"items", "collect"}:
                 return await act(given)
             await act([given])
@@ -258,6 +282,7 @@ def check_calls(pair: Pair) -> None:
     begun = [line.split() for line in lines if line.startswith("begin")]
     assert {kind for _, _, kind, _ in begun} == {"Model" if "pydantic" in pair.names else "Order"}
     assert (str(os.getpid()) in {pid for _, pid, _, _ in begun}) == ("process" not in pair.names)
+    assert lines.count("step") == (pair.jobs if "steps" in pair.names else 0)
     if "cancel" not in pair.names:
         calls = 1 if "collect" in pair.names else pair.jobs
         assert (lines.count("end"), len(begun)) == (calls, calls + len(pair.script))
@@ -317,6 +342,10 @@ async def test_two_features_of_a_job_work_together_or_are_refused(
     async with Client(dsn, schema=schema, codec=codec) as client, anyio.create_task_group() as group:
         pair = Pair(names, client, effects, seen, tmp_path / "calls", group=group)
         refusal = REFUSED.get(pair.names)
+        if said := REFUSED_IN_RUNS.get(pair.names):
+            async with jobs_of(pair, dsn, schema, db):
+                assert said in (await seen.wait_for(JobRetried)).error
+            return
         refused = pytest.raises((ConfigurationError, InvalidJob), match=refusal) if refusal else nullcontext()
         with refused:
             async with jobs_of(pair, dsn, schema, db) as ids:
@@ -346,5 +375,5 @@ def table() -> Iterator[str]:
     yield f"| | {' | '.join(names[1:])} |"
     yield f"| --- {'| :-: ' * len(names[1:])}|"
     for place, row in enumerate(names[:-1]):
-        cells = ["no" if frozenset({row, name}) in REFUSED else "yes" for name in names[place + 1 :]]
+        cells = ["no" if frozenset({row, name}) in REFUSED | REFUSED_IN_RUNS else "yes" for name in names[place + 1 :]]
         yield f"| {row} | {' | '.join([*[''] * place, *cells])} |"

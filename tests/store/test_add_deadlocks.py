@@ -16,6 +16,7 @@ from tests.support.example_program import fresh_database
 from tests.support.jobs import change, complete, fetch, settle_rest
 from tests.support.keyed import MODES, Spec, add_all
 from tests.support.session import Session, session
+from tests.support.steps import store
 from tests.support.unique import STRATEGIES, ask_all, spec
 
 THOROUGH = True
@@ -191,18 +192,21 @@ def adder(kind: Kind, make: Make, seed: int, rounds: int, *, shares: bool = Fals
 
 
 def worker(number: int, rounds: int) -> Work:
-    """Work that claims jobs and ends them in each of the ways."""
+    """Work that claims jobs, stores steps, and ends them in each of the ways."""
 
     async def drain(mine: Session) -> None:
         rng = random.Random(number)
         for turn in range(rounds):
             claims = await fetch(mine, rng.randint(1, 20), worker=number, token=turn)
+            for claim in claims[::3]:
+                await store(mine, claim, worker=number)
             half = len(claims) // 2
             await complete(mine, claims[:half], worker=number)
             await change(mine, claims[half:], worker=number, attempts=rng.choice((0, 1, 32767)))
             await settle_rest(mine, claims, worker=number, done=True)
             if turn % 10 == 0:
                 await mine.run("rescue_jobs", THOROUGH, None)
+                await mine.run("prune_steps", 0, 100)
 
     return drain
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pydantic
 
+from asyncq import JobContext
+
 FAIL, HANG, PART, HOLD = "fail", "hang", "part", "hold"
 
 
@@ -83,4 +85,9 @@ def process_order(order: Order) -> int:
 
 def process_model(order: Model) -> int:
     """A handler for a child process."""
+    return act_now(order)
+
+
+def process_steps(order: Order, ctx: JobContext) -> int:
+    """A handler for a child process that asks for a context."""
     return act_now(order)

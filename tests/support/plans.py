@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 from tests.support.session import Session
 
 ROWS = 20_000
-TABLES = ("_jobs", "_key_locks", "_tasks", "_ended_jobs", "_requests")
+TABLES = ("_jobs", "_key_locks", "_tasks", "_ended_jobs", "_requests", "_steps")
 
-# Half of the jobs have a key; a fifth of all run, a seventh are discarded.
+# Half of the jobs have a key; a fifth of all run, a seventh are discarded. Each has done a step.
 FILL = f"""
 insert into asyncq._jobs
   (run_at, created_at, updated_at, task_id, key, payload, attempts, locked_by, locked_at, lock_token)
@@ -18,6 +18,7 @@ from generate_series(1, {ROWS}) as i;
 insert into asyncq._key_locks select hashtextextended('key:k' || i, 0) from generate_series(1, {ROWS // 2}) as i
   on conflict do nothing;
 insert into asyncq._tasks (identifier) select 'some' || i from generate_series(1, {ROWS}) as i;
+insert into asyncq._steps select id, now(), 's', '1' from asyncq._jobs;
 """
 STATS = """
 select relname as table, seq_scan::int as scans, (coalesce(idx_tup_fetch, 0) + seq_tup_read)::int as rows
