@@ -17,9 +17,31 @@ PLAIN_JOBS = """ as is_batchable
     where job.partition is null and asyncq._is_ready(job) and priority = priorities.priority
 """
 CUT, LOOK = "sql/functions/workflow/cut_waits.sql", "sql/functions/workflow/look.sql"
+STEPS = "tests/store/test_step_races.py"
 WAITS = "tests/store/test_wait_races.py"
 ORDERS = ("tests/store/test_wait_orders.py::test_all_orders_of_two_enders_release_the_waiter_once",)
 CHANGED = [
+    Changed(
+        "a claim in a batch ends beside a step that is not committed",
+        "sql/functions/settle/store_step.sql",
+        "- 1) = 1\n    for key share;",
+        "- 1) = 1;",
+        (STEPS,),
+    ),
+    Changed(
+        "a claim in a row ends beside a step that is not committed",
+        "sql/functions/settle/store_step.sql",
+        "held.lock_token = token\n      for key share;",
+        "held.lock_token = token;",
+        (STEPS,),
+    ),
+    Changed(
+        "a new payload keeps the steps of the one before",
+        "sql/functions/add/insert_jobs.sql",
+        "delete from asyncq._steps where job_id = any(ids);",
+        "",
+        ("tests/engine/run/test_steps.py",),
+    ),
     Changed(
         "an edge that somebody is cutting counts as one that will be cut",
         CUT,

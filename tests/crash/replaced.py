@@ -9,6 +9,19 @@ BUFFER = ("tests/engine/fetch/test_buffer.py",)
 LEASES = "tests/engine/liveness/test_leases.py"
 REPLACED = [
     Replaced(
+        "each step reads the steps of earlier runs again",
+        "asyncq.engine.run.steps.Steps._read",
+        "async def wrong(self):\n    self._earlier = None\n    return await right(self)",
+        ("tests/engine/run/test_steps_beside.py",),
+    ),
+    Replaced(
+        "steps are read only after an attempt or an interruption",
+        "asyncq.engine.run.steps.Steps._read",
+        "async def wrong(self):\n    ran = self._claim.attempts or self._claim.interruptions\n"
+        "    return await right(self) if ran else {}",
+        ("tests/engine/run/test_steps.py",),
+    ),
+    Replaced(
         "a running worker does not see that the schema needs a newer release",
         "asyncq.engine.liveness.heartbeat_thread.HeartbeatThread._check_release",
         "async def wrong(self): pass",

@@ -5,6 +5,14 @@ from tests.crash.planting import ReplacedSql
 BATCHES = "tests/store/test_batch_races.py"
 REPLACED_SQL = [
     ReplacedSql(
+        "a step is stored whoever holds the job",
+        "_store_step",
+        """(worker int, job bigint, token bigint, name text, result text) returns boolean language sql volatile as $$
+  insert into asyncq._steps (job_id, done_at, name, result) values (job, asyncq.now(), name, result::json) returning true
+$$""",
+        ("tests/sql/settle/test_store_step.py",),
+    ),
+    ReplacedSql(
         "a worker whose lock is free has no grace",
         "_grace",
         "() returns interval language sql immutable parallel safe as $$ select interval '0' $$",

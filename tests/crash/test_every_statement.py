@@ -169,9 +169,9 @@ class Life:
         self._added = asyncio.Event()
 
     def tasks(self) -> list[Any]:
-        """Jobs that complete, have a step, run in series, fail once, snooze once, are cancelled, belonged to a dead worker.
+        """Jobs that complete, have a step, run in series, fail once, snooze once, are cancelled, or were of a dead worker.
 
-        And two that add another one in the transaction that completes them.
+        Two of them add another one in the transaction that completes them.
         """
 
         @task
