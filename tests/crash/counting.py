@@ -1,7 +1,7 @@
 """A worker that counts, in a process of its own, to be killed: `python -m tests.crash.counting DSN SCHEMA`.
 
-Each of its jobs adds one to an account: `once` in a transactional task, `at_least_once` in a transaction of its own.
-A job of `last` adds the sum of `once`.
+Each of its jobs adds one to an account: `once` in a transactional task, `at_least_once` in a transaction of its own,
+`stepped` in a `tx_step`. A job of `last` adds the sum of `once`.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Any
 import asyncpg
 
 from asyncq import ConstantRetry, JobContext, StoreUnavailable, Worker, task
+from asyncq.store.database import Connection
 
 LEASE_S = 1.0
 ACCOUNTS = 40
@@ -25,7 +26,7 @@ async def create_ledger(db: asyncpg.Connection, schema: str) -> None:
         create table {schema}.ledger (task text, account int, count int, primary key (task, account));
         insert into {schema}.ledger
         select task, account, 0
-        from unnest('{{once,at_least_once}}'::text[]) as task, generate_series(0, {ACCOUNTS - 1}) as account""")
+        from unnest('{{once,at_least_once,stepped}}'::text[]) as task, generate_series(0, {ACCOUNTS - 1}) as account""")
 
 
 async def sums(db: asyncpg.Connection, schema: str) -> dict[str, int]:
@@ -58,13 +59,21 @@ def counting_worker(dsn: str, schema: str, **options: Any) -> Worker:
             await db.execute(adds_one(schema), "at_least_once", account)
         await asyncio.sleep(random.uniform(0, 0.005))
 
+    @task(**FOR_EVER)
+    async def stepped(ctx: JobContext, account: int) -> None:
+        async def add(db: Connection) -> None:
+            await db.execute(adds_one(schema), "stepped", account)
+
+        await ctx.tx_step("add", add)
+        await asyncio.sleep(random.uniform(0, 0.005))
+
     @task(transactional=True, **FOR_EVER)
     async def last(ctx: JobContext) -> None:
         await ctx.query(adds_sum(schema))
 
     return Worker(
         dsn,
-        [once, at_least_once, last],
+        [once, at_least_once, stepped, last],
         schema=schema,
         concurrency=8,
         pool_size=8,

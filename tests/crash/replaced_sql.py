@@ -8,7 +8,8 @@ REPLACED_SQL = [
         "a step is stored whoever holds the job",
         "_store_step",
         """(worker int, job bigint, token bigint, name text, result text) returns boolean language sql volatile as $$
-  insert into asyncq._steps (job_id, done_at, name, result) values (job, asyncq.now(), name, result::json) returning true
+  insert into asyncq._steps (job_id, done_at, name, result)
+    values (job, asyncq.now(), name, result::json) returning true;
 $$""",
         ("tests/sql/settle/test_store_step.py",),
     ),

@@ -169,7 +169,7 @@ class Life:
         self._added = asyncio.Event()
 
     def tasks(self) -> list[Any]:
-        """Jobs that complete, have a step, run in series, fail once, snooze once, are cancelled, or were of a dead worker.
+        """Jobs that complete, have a step, run in series, fail once, snooze once, are cancelled, or had a dead worker.
 
         Two of them add another one in the transaction that completes them.
         """

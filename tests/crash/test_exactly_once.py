@@ -1,4 +1,4 @@
-"""A transactional task works exactly once, although processes, connections and the server are killed.
+"""A transactional task, and a `tx_step` of any task, work exactly once, although processes, connections and the server are killed.
 
 A control does the same work without the option. It must repeat some, or the kills hit nothing.
 """
@@ -165,12 +165,12 @@ async def world(seed: int) -> AsyncIterator[Killed]:
 
 
 async def keep_busy(killed: Killed, client: Client, until: asyncio.Event) -> Counter[str]:
-    """Add jobs of both tasks as they are worked off. Returns how many of each."""
+    """Add jobs of the three tasks as they are worked off. Returns how many of each."""
     added: Counter[str] = Counter()
     while not until.is_set():
         ((waiting,),) = await killed.look("select count(*) from asyncq.jobs")
         if waiting < BACKLOG:
-            names = ["once", "at_least_once"] * (BACKLOG // 4)
+            names = ["once", "stepped", "at_least_once"] * (BACKLOG // 6)
             specs = [JobSpec(task=name, payload=f'{{"account": {random.randrange(ACCOUNTS)}}}') for name in names]
             # Made again if the server died meanwhile: the number of jobs has to be known exactly.
             turn = sum(added.values())
@@ -237,7 +237,7 @@ async def test_the_sum_is_exact_over_kills_of_everything(planned: dict[str, int]
     hits = dict(killed.hits + Counter({"lost commit": lost_commits}))
     summary.tell({"jobs": added.total(), "runs": sum(counted.values()), "violations": 0, "hits": hits})
 
-    assert added["once"] == counted["once"]
+    assert (added["once"], added["stepped"]) == (counted["once"], counted["stepped"])
     assert added["at_least_once"] < counted["at_least_once"]
     assert planned == killed.hits
     # SIGTERM ends a process whose worker has not begun.
