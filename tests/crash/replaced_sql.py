@@ -5,7 +5,7 @@ from tests.crash.planting import ReplacedSql
 BATCHES = "tests/store/test_batch_races.py"
 REPLACED_SQL = [
     ReplacedSql(
-        "a step is stored whoever holds the job",
+        "a step is stored for a worker that does not hold the job",
         "_store_step",
         """(worker int, job bigint, token bigint, name text, result text) returns boolean language sql volatile as $$
   insert into asyncq._steps (job_id, done_at, name, result)

@@ -1,4 +1,4 @@
-"""A transactional task, and a `tx_step` of any task, work exactly once, although processes, connections and the server are killed.
+"""Transactional tasks and each `tx_step` work exactly once, although processes, connections and the server are killed.
 
 A control does the same work without the option. It must repeat some, or the kills hit nothing.
 """
