@@ -199,7 +199,7 @@ def worker(number: int, rounds: int) -> Work:
         for turn in range(rounds):
             claims = await fetch(mine, rng.randint(1, 20), worker=number, token=turn)
             for claim in claims[::3]:
-                await store(mine, claim, worker=number)
+                await store(mine, claim, f"{number} {turn}", worker=number)
             half = len(claims) // 2
             await complete(mine, claims[:half], worker=number)
             await change(mine, claims[half:], worker=number, attempts=rng.choice((0, 1, 32767)))
