@@ -6,9 +6,9 @@ import time
 from asyncq import task
 
 if "pytest" not in sys.modules:
-    time.sleep(0.6)
+    time.sleep(1.6)
 
 
-@task(run_in="process", timeout=0.5)
+@task(run_in="process", timeout=1.5)
 def quick() -> None:
     """Return at once."""
