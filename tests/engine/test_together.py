@@ -95,7 +95,7 @@ REFUSED = {
     frozenset({"items", "process"}): "items",
     frozenset({"cron", "items"}): "payload of task",
     frozenset({"unique", "key"}): "job_key goes without unique",
-    frozenset({"steps", "process"}): "ctx",
+    frozenset({"steps", "process"}): "a handler in another process has no context",
     frozenset({"transactional", "process"}): "a transactional handler is a coroutine function",
     **{frozenset({"queue", by}): "queue 'line' is that of its jobs" for by in ("limit", "fair")},
     **{frozenset({"codec", by}): "in encoded payloads" for by in ("limit", "fair")},
