@@ -6,11 +6,15 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+WAKE_S = 0.5
+
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a new event loop; Ctrl-C cancels it, and raises KeyboardInterrupt.
 
     asyncpg may then fail on the answer to a statement that was cancelled. The event loop would log its traceback.
+
+    A Ctrl-C that comes just before the event loop waits, or to another thread, does not wake it: so a timer does.
     """
 
     async def main() -> T:
@@ -21,7 +25,12 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
             if not task.cancelling():
                 loop.default_exception_handler(context)
 
-        asyncio.get_running_loop().set_exception_handler(report)
+        def wake() -> None:
+            loop.call_later(WAKE_S, wake)
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(report)
+        wake()
         return await work
 
     return asyncio.run(main())

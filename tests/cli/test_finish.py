@@ -2,10 +2,13 @@
 
 import asyncio
 import signal
+import threading
+import time
 
 import pytest
 
 from asyncq.cli.finish import finish
+from tests.support.waiting import LIMIT_S
 
 
 def call_fails() -> None:
@@ -33,3 +36,21 @@ def test_only_what_fails_after_an_interrupt_is_not_reported(
         assert "done" == finish(work())
 
     assert (not is_interrupted) == ("late" in caplog.text)
+
+
+def test_an_interrupt_that_does_not_wake_the_event_loop_ends_the_work() -> None:
+    """The system may give it to another thread, or to the first one just before that waits."""
+
+    def interrupt() -> None:
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    async def work() -> None:
+        threading.Thread(target=interrupt).start()
+        await asyncio.sleep(LIMIT_S)
+
+    began_at = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        finish(work())
+
+    assert time.monotonic() - began_at < LIMIT_S / 2
