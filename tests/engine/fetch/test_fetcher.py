@@ -745,6 +745,7 @@ async def test_a_function_for_forbidden_flags_that_hangs_does_not_keep_the_worke
     assert ended.is_set()
 
 
+@pytest.mark.usefixtures("cheap")
 async def test_a_retry_that_is_written_while_a_fetch_is_in_flight_is_not_missed(
     client: Client,
     make_worker: MakeWorker,
