@@ -1,6 +1,7 @@
 """The completer writes the results of runs in batches, once, even if its connection fails."""
 
 import asyncio
+import itertools
 from collections.abc import Collection
 from typing import Any
 
@@ -292,8 +293,11 @@ async def test_a_row_that_is_free_again_is_settled_however_many_others_are_locke
         await other.execute("begin")
 
         async def go_on() -> None:
-            while not seen.of(JobCompleted):
-                await client.add_job(further, job_key=f"has a row {len(seen.of(JobStarted))}")
+            # Each with a key of its own: an add would wait for the locked row of another one.
+            for number in itertools.count():
+                if seen.of(JobCompleted):
+                    break
+                await client.add_job(further, job_key=f"has a row {number}")
                 await asyncio.sleep(0.02)
 
         async with db.transaction():
