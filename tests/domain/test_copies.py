@@ -150,7 +150,8 @@ BY_TYPE: dict[Any, Any] = {
     asyncq.JobState: asyncq.JobState.COMPLETED,
     Claim: CLAIM,
 }
-# Names that are no values: functions, clients and workers, types for annotations, parts of a run, and a constant.
+# Names that are no values: functions, clients and workers, types for annotations, parts of a run, workflows that are
+# not added yet, and a constant.
 NO_VALUES = {
     "CAPABILITIES",
     "Add",
@@ -159,6 +160,8 @@ NO_VALUES = {
     "Call",
     "Client",
     "Codec",
+    "Flow",
+    "Group",
     "JobContext",
     "JobOptions",
     "JobsContext",

@@ -246,9 +246,12 @@ def test_with_options_checks_the_limits() -> None:
 
 
 def test_the_options_are_those_that_type_checkers_know() -> None:
-    """`JobOptions` is read by type checkers, `OPTIONS` at run time, and all are fields of a spec."""
+    """`JobOptions` is read by type checkers, `OPTIONS` at run time, and all are fields of a spec.
+
+    A workflow sets which results a job takes.
+    """
     assert OPTIONS == frozenset(JobOptions.__annotations__)
-    assert set(JobSpec.__struct_fields__) - {"task", "payload", "returns"} == OPTIONS
+    assert set(JobSpec.__struct_fields__) - {"task", "payload", "returns", "takes", "takes_as"} == OPTIONS
 
 
 # The words

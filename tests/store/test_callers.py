@@ -18,6 +18,7 @@ from asyncq import (
     StoreUnavailable,
     TransactionUnusable,
     Worker,
+    chain,
     task,
 )
 from asyncq.admin import Admin
@@ -32,6 +33,7 @@ Change = Callable[[Client, dict[str, Any]], Awaitable[Any]]
 CHANGES: dict[str, Change] = {
     "add_job": lambda client, how: client.add_job("t", **how),
     "add_jobs": lambda client, how: client.add_jobs([nothing.job()], **how),
+    "add_workflow": lambda client, how: client.add_workflow(chain(nothing.job()), **how),
     "cancel_jobs": lambda client, how: client.admin.cancel_jobs([1], **how),
     "complete_jobs": lambda client, how: client.admin.complete_jobs([1], **how),
     "discard_jobs": lambda client, how: client.admin.discard_jobs([1], **how),

@@ -48,5 +48,6 @@ async def test_a_process_that_is_lost_in_the_middle_of_a_job_has_done_nothing(
         await process.wait()
         await watcher.close(timeout=5)
 
-    assert ([added.id], {"once": 1, "at_least_once": 0}) == (seen.ids(JobCompleted), await sums(db, schema))
+    done = {"once": 1, "stepped": 0, "at_least_once": 0}
+    assert ([added.id], done) == (seen.ids(JobCompleted), await sums(db, schema))
     assert (how is signal.SIGSTOP) == bool(seen.of(TransactionsEnded))
