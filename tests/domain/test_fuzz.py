@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from asyncq.cli.parsing import duration as cli_duration
@@ -128,7 +128,9 @@ def test_a_policy_is_taken_or_refused(value: Any, member: str | None) -> None:
 
 @given(texts("dsn"))
 def test_the_target_of_a_dsn_is_shown_without_its_password(text: str) -> None:
-    """The text appears in logs and error messages."""
+    """The text appears in logs and error messages. A piece of a password may be the name of a database too."""
+    assume(text.count("secret") == text.count("u:secret/word@"))
+    assume(text.count("p%40ss") == text.count("user:p%40ss@"))
     said = target(text)
 
     assert "secret" not in said
