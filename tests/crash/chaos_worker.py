@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -99,19 +99,25 @@ def fail_now_and_then() -> None:
 
 
 @contextmanager
-def recorded(number: int, ctx: JobContext | None) -> Iterator[None]:
-    """A run, from its begin to its end."""
+def recorded(number: int, ctx: JobContext | None) -> Iterator[Callable[[str], None]]:
+    """A run, from its begin to its end. Yields a function that records its end earlier, such as before a commit."""
     job = None if ctx is None else ctx.job
+    endings: list[str] = []
+
+    def end(ending: str) -> None:
+        if not endings:
+            endings.append(ending)
+            write(ending, number, job)
+
     write("begin", number, job)
-    ending = "cancelled"
     try:
-        yield
-        ending = "completed"
+        yield end
+        end("completed")
     except NowAndThen:
-        ending = "failed"
+        end("failed")
         raise
     finally:
-        write(ending, number, job)
+        end("cancelled")
 
 
 @contextmanager
@@ -210,9 +216,10 @@ async def pay(number: int, ctx: JobContext) -> None:
 async def book(number: int, ctx: JobContext) -> None:
     """Exactly once, by a transaction of its own that completes the job; either may be last.
 
-    The run begins before the transaction: its process may be paused while it waits for the connection.
+    The run begins before the transaction: its process may be paused while it waits for the connection. It ends before
+    the commit, after which the next job of its queue starts.
     """
-    with recorded(number, ctx):
+    with recorded(number, ctx) as end:
         async with ctx.connection() as db, db.transaction():
             if random.random() < 0.5:
                 await ctx.complete(connection=db)
@@ -220,6 +227,7 @@ async def book(number: int, ctx: JobContext) -> None:
             await work(number, ctx)
             await ctx.complete(connection=db)
             fail_now_and_then()
+            end("completed")
 
 
 @task(**FOR_EVER)
