@@ -99,8 +99,8 @@ def fail_now_and_then() -> None:
 
 
 @contextmanager
-def recorded(number: int, ctx: JobContext | None) -> Iterator[Callable[[str], None]]:
-    """A run, from its begin to its end. Yields a function that records its end earlier, such as before a commit."""
+def begun(number: int, ctx: JobContext | None) -> Iterator[Callable[[str], None]]:
+    """A run, from its begin on. Yields a function that records its end, of which the first call counts."""
     job = None if ctx is None else ctx.job
     endings: list[str] = []
 
@@ -112,6 +112,16 @@ def recorded(number: int, ctx: JobContext | None) -> Iterator[Callable[[str], No
     write("begin", number, job)
     try:
         yield end
+    finally:
+        end("cancelled")
+
+
+@contextmanager
+def ended(end: Callable[[str], None]) -> Iterator[None]:
+    """The work of a run; now and then it fails at its end."""
+    try:
+        yield
+        fail_now_and_then()
         end("completed")
     except NowAndThen:
         end("failed")
@@ -122,10 +132,9 @@ def recorded(number: int, ctx: JobContext | None) -> Iterator[Callable[[str], No
 
 @contextmanager
 def written_down(number: int, ctx: JobContext | None) -> Iterator[None]:
-    """The same; now and then it fails at the end."""
-    with recorded(number, ctx):
+    """A run, from its begin to its end."""
+    with begun(number, ctx) as end, ended(end):
         yield
-        fail_now_and_then()
 
 
 async def work(number: int, ctx: JobContext | None) -> None:
@@ -217,17 +226,16 @@ async def book(number: int, ctx: JobContext) -> None:
     """Exactly once, by a transaction of its own that completes the job; either may be last.
 
     The run begins before the transaction: its process may be paused while it waits for the connection. It ends before
-    the commit, after which the next job of its queue starts.
+    the commit, after which the next job of its queue starts, and before a rollback, which waits for a dead network.
     """
-    with recorded(number, ctx) as end:
+    with begun(number, ctx) as end:
         async with ctx.connection() as db, db.transaction():
-            if random.random() < 0.5:
+            with ended(end):
+                if random.random() < 0.5:
+                    await ctx.complete(connection=db)
+                await db.execute(pays("book"), number)
+                await work(number, ctx)
                 await ctx.complete(connection=db)
-            await db.execute(pays("book"), number)
-            await work(number, ctx)
-            await ctx.complete(connection=db)
-            fail_now_and_then()
-            end("completed")
 
 
 @task(**FOR_EVER)
