@@ -344,8 +344,7 @@ class Client:
         If cancelled, the outcome is unknown unless the caller's transaction rolls back; all were added or none.
         """
         specs = jobs_of(flow)
-        checked = make_specs(specs, registry=self._registry, strict=True, max_payload=self._max_payload)
-        added = await self._add_specs(checked, check_transaction(connection, autocommit))
+        added = await self.add_jobs(specs, connection=connection, autocommit=autocommit)
         return handle_of(added[-1], self, specs[-1])
 
     async def run(self, spec: JobSpec[ResultT], *, timeout: Duration | None = None) -> ResultT:
