@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asyncq import Client, JobCompleted, JobInterrupted, JobsReturned, JobStarted, Rate, task
+from asyncq import Client, JobCompleted, JobsReturned, JobStarted, Rate, task
 from asyncq.engine.fetch import fetcher
 from asyncq.engine.fetch.fetcher import OF_LATE
 from asyncq.engine.job_loop import LATE
@@ -65,9 +65,7 @@ async def test_no_more_handlers_start_in_any_period_than_the_rate_says(
         await seen.wait_for(JobCompleted, OF_LATE + len(jobs))
     busiest = max(sum(0 <= other - start < PER_S for other in starts) for start in starts)
 
-    assert len(jobs) == len(starts)
-    assert busiest <= COUNT  # A busy machine may start fewer.
-    assert [*seen.of(JobsReturned), *seen.of(JobInterrupted)]
+    assert (COUNT, len(jobs)) == (busiest, len(starts))
     assert {1} == {event.attempt for event in seen.of(JobCompleted)}
 
 

@@ -238,7 +238,7 @@ async def test_500_open_connections_and_scrapes_in_a_loop_delay_no_beat(
     async def last_seen() -> object:
         return await db.fetchval(f"select last_seen from {schema}._workers")
 
-    async with make_worker(greet, http=HERE, lease=3).start():
+    async with make_worker(greet, http=HERE, lease=1).start():
         at = await address_of(seen)
         idle = await run_sync(_open, at, 500)
         async with anyio.create_task_group() as group:
@@ -248,9 +248,9 @@ async def test_500_open_connections_and_scrapes_in_a_loop_delay_no_beat(
 
             async def has_beaten() -> bool:
                 beats.add(await last_seen())
-                return len(beats) > 4 and scrapes[0] > 100
+                return len(beats) > 6 and scrapes[0] > 100
 
-            await wait_until(has_beaten, description="four beats and a hundred scrapes")
+            await wait_until(has_beaten, description="six beats and a hundred scrapes")
             threads = [each for each in threading.enumerate() if each.name == "asyncq probe connection"]
             stop.set()
         for each in idle:
